@@ -1,0 +1,5 @@
+"""The systems. To add one: a package here with a `run(config, run_dir) -> exit code`, a config dataclass, a line below."""
+
+from __future__ import annotations
+
+ALGORITHMS: dict[str, str] = {"ancora": "selfplay.algos.ancora.driver:run"}

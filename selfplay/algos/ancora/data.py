@@ -1,0 +1,98 @@
+"""The roots, the held-out specifications and the demonstrations of a run, checked before anything is started."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+
+from selfplay.algos.ancora.config import AncoraConfig
+from selfplay.algos.ancora.demos import Demo, generate
+from selfplay.algos.ancora.grammar import name_key
+from selfplay.algos.ancora.prompts import proposer_messages, solver_messages
+from selfplay.config.errors import ConfigError
+from selfplay.config.schema import Config
+from selfplay.curriculum.roots import Root, RootFileError, load_roots
+from selfplay.sandbox.base import Prover
+from selfplay.sandbox.registry import build_prover
+
+
+@dataclass(frozen=True)
+class Data:
+    """`demonstrations` is a function, since a resumed run does not need them."""
+
+    roots: list[Root]
+    heldout: list[Root]
+    demonstrations: Callable[[], list[Demo]]
+
+
+def load_data(config: Config) -> Data:
+    """Read and check the files that the settings name.
+
+    Raises:
+        ConfigError: a file cannot be used, with file and line; or a held-out specification is also a root.
+    """
+    algo: AncoraConfig = config.algo
+    prover = build_prover(config.sandbox)
+    try:
+        roots = load_roots(_path(algo.roots, "train.jsonl"), partial(refusal, prover))
+        heldout = load_roots(_path(algo.eval.heldout, "heldout.jsonl"), partial(refusal, prover))
+    except RootFileError as error:
+        raise ConfigError(str(error)) from error
+    keys = {name_key(root.spec): root.name for root in roots}
+    shared = [root.name for root in heldout if name_key(root.spec) in keys]
+    if shared:
+        raise ConfigError(f"algo.eval.heldout: {shared[0]!r} is also a root; held-out specifications must be new")
+    forbidden = {name_key(root.spec) for root in (*roots, *heldout)}
+    warmup = algo.warmup
+    if warmup.demos:
+        demos = partial(read_demos, Path(warmup.demos), config.backbone.prompts)
+        demos()  # a bad file ends the command before anything starts
+    else:
+        demos = partial(generate, warmup.seed, warmup.n_demos, forbidden)
+    return Data(roots, heldout, demos)
+
+
+def refusal(prover: Prover, spec: str) -> str | None:
+    """Why the prover does not take `spec` as a specification, or None."""
+    judgement = prover.check_spec(spec)
+    return None if judgement.verified else judgement.detail or str(judgement.verdict)
+
+
+def read_demos(path: Path, style: str) -> list[Demo]:
+    """Demonstrations from a JSONL file: `{"role": "solver", "spec", "response"}` or `{"role": "proposer", "seed",
+    "direction", "response"}`.
+
+    Raises:
+        ConfigError: unreadable, empty, or a bad line; names file and line.
+    """
+    demos = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    for number, line in enumerate(lines, 1):
+        try:
+            entry = json.loads(line)
+            if entry["role"] == "solver":
+                messages, parents, spec = solver_messages(entry["spec"], style=style), (), entry["spec"]
+            elif entry["role"] == "proposer":
+                messages = proposer_messages(entry["seed"], entry["direction"], style=style)
+                parents, spec = (entry["seed"],), ""
+            else:
+                raise ValueError(f"role: {entry['role']!r} is not allowed; it is proposer or solver")
+            demos.append(Demo(entry["role"], messages, str(entry["response"]), parents, spec, ""))
+        except KeyError as error:
+            raise ConfigError(f"{path}:{number}: missing field {error}") from error
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"{path}:{number}: {error}") from error
+    if not demos:
+        raise ConfigError(f"{path}: holds no demonstration")
+    return demos
+
+
+def _path(given: str, shipped: str) -> Path:
+    return Path(given) if given else Path(str(files("selfplay.algos.ancora") / "roots" / shipped))

@@ -1,0 +1,97 @@
+"""One session of ANCORA's step: propose a specification, gate it, attempt it K times, reward both (section 4).
+
+Runs in the agent-loop workers. The rows of a session are the proposal, then its K attempts if it was accepted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from selfplay.algos.ancora.advantages import PROPOSER, SOLVER
+from selfplay.algos.ancora.config import AncoraConfig
+from selfplay.algos.ancora.gate import gate
+from selfplay.algos.ancora.prompts import parse_answer, proposer_messages, solver_messages
+from selfplay.engine.episode import Row, Sample, Sampler
+from selfplay.objectives.config import ProposerRewardConfig
+from selfplay.objectives.proposer_reward import proposer_reward
+from selfplay.sandbox.base import Judgement, Prover, Verdict
+from selfplay.sandbox.registry import prover_from_settings
+
+EPISODE = "ancora"
+FACTORY = "selfplay.algos.ancora.episode:build"
+
+
+def settings_of(algo: AncoraConfig, sandbox: Any, style: str, language: str) -> dict[str, Any]:
+    """What the workers need, as JSON values."""
+    return {
+        "style": style,
+        "language": language,
+        "attempts": algo.attempts_per_spec,
+        "max_tokens": {PROPOSER: algo.proposer.max_tokens, SOLVER: algo.solver.max_tokens},
+        "reward": asdict(algo.proposer.reward_config()),
+        "sandbox": asdict(sandbox),
+    }
+
+
+def build(settings: Mapping[str, Any]) -> AncoraEpisode:
+    return AncoraEpisode(settings)
+
+
+class AncoraEpisode:
+    """`Episode` of `selfplay.engine.episode`; one per worker process, so the prover and its cache are shared."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.style, self.language = settings["style"], settings["language"]
+        self.attempts = int(settings["attempts"])
+        self.max_tokens: Mapping[str, int] = settings["max_tokens"]
+        self.reward = ProposerRewardConfig(**settings["reward"])
+        self.prover: Prover = prover_from_settings(settings["sandbox"])
+
+    async def run(self, task: Mapping[str, Any], session: int, uid: str, sampler: Sampler) -> list[Row]:
+        second = task["seconds"][session]
+        messages = proposer_messages(
+            task["seed"], task["direction"], second and second["text"], style=self.style, language=self.language
+        )
+        prompt = sampler.render(messages)
+        proposal = await sampler.sample(prompt, max_tokens=self.max_tokens[PROPOSER], key=(PROPOSER,))
+        parents = [task["seed"], *([second["text"]] if second else [])]
+        result = await asyncio.to_thread(gate, proposal.text, parents, self.prover, language=self.language)
+        attempts = await self._attempts(result.spec, uid, session, sampler) if result.accepted else []
+        solved = sum(row.reward == 1.0 for row in attempts)
+        reward = proposer_reward(result.accepted, solved, self.attempts, self.reward)
+        record = {
+            "verdict": "accepted" if result.accepted else "rejected",
+            "stage": result.stage,
+            "reason": result.reason,
+            "spec": result.spec,
+            "parents": [task["seed_id"], *([second["id"]] if second else [])],
+            "direction": task["direction"],
+            "solved": solved,
+            "attempts": len(attempts),
+        }
+        return [Row.of(PROPOSER, uid, prompt, proposal, reward, record), *attempts]
+
+    async def _attempts(self, spec: str, uid: str, session: int, sampler: Sampler) -> list[Row]:
+        prompt = sampler.render(solver_messages(spec, style=self.style, language=self.language))
+
+        async def attempt(k: int) -> Row:
+            sample = await sampler.sample(prompt, max_tokens=self.max_tokens[SOLVER], key=(SOLVER, k))
+            answer, judgement = await asyncio.to_thread(judge, spec, sample, self.prover)
+            record = {"verdict": str(judgement.verdict), "detail": judgement.detail, "spec": spec, "answer": answer}
+            return Row.of(SOLVER, f"{uid}/{session}", prompt, sample, float(judgement.verified), record)
+
+        return list(await asyncio.gather(*[attempt(k) for k in range(self.attempts)]))
+
+
+def judge(spec: str, sample: Sample, prover: Prover) -> tuple[str, Judgement]:
+    """The answer that a solver's response holds, and the prover's strict verdict on it."""
+    parsed = parse_answer(sample.text, spec)
+    if parsed.rejection is not None:
+        return "", Judgement(Verdict.MALFORMED, str(parsed.rejection))
+    judgement = prover.verify(spec, parsed.text)
+    if judgement.verdict is Verdict.ERROR:  # says nothing about the answer: better no step than a wrong reward
+        raise RuntimeError(f"the prover failed: {judgement.detail}")
+    return parsed.text, judgement

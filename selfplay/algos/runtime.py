@@ -1,0 +1,163 @@
+"""What every system's run stands on: the engine's session under guard and watchdog, the console, the stop request.
+
+    with Runtime(config, run_dir) as runtime:
+        session = runtime.start(policy, episodes)
+        ...
+        runtime.between_steps()          # raises Interrupted once Ctrl-C was pressed
+
+However the block ends, the session's processes, shared memory and Ray directory are gone afterwards.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from selfplay.config.schema import Config
+from selfplay.engine.environment import apply
+from selfplay.engine.errors import WorkerLost
+from selfplay.engine.heartbeat import Heartbeat, Pulse
+from selfplay.engine.processes import new_token
+from selfplay.engine.reaper import Guard, start_guard, sweep_stale
+from selfplay.engine.session import EpisodeSpec, Session
+from selfplay.engine.watchdog import Watchdog
+from selfplay.runs.interrupt import StopRequest
+from selfplay.runs.progress import Progress
+from selfplay.runs.rundir import RunDir
+from selfplay.runs.summary import ExitCode, Status, Summary, read_summary, write_summary
+
+if TYPE_CHECKING:
+    from selfplay.engine.verl_config import PolicySpec
+
+log = logging.getLogger(__name__)
+
+
+class Runtime:
+    """Guard, watchdog, console and session of one launch. Use as a context manager."""
+
+    def __init__(self, config: Config, run_dir: RunDir) -> None:
+        self.config, self.run_dir = config, run_dir
+        self.progress = Progress(config.logging)
+        self.heartbeat = Heartbeat(self._show)
+        self.summary = read_summary(run_dir.summary) or Summary(seed=config.seed)
+        self.save_state: Callable[[], None] = lambda: None  # what can still be saved when the run hangs
+        self._before_s, self._started = self.summary.seconds, time.monotonic()
+        self._token = new_token()
+        self._stop = StopRequest(on_force=self._force)
+        self._stack = ExitStack()
+        self._guard: Guard | None = None
+        self._session: Session | None = None
+        self._lost = ""
+
+    def __enter__(self) -> Runtime:
+        apply(self.config.cluster, self._token)
+        self._stack.enter_context(self._stop)
+        self._stack.enter_context(self.progress)
+        for report in sweep_stale():
+            log.info("remains of an earlier run: %s", report.describe())
+        self._guard = start_guard(self._token, os.getpid(), log_path=self.run_dir.logs / "guard.log")
+        self._stack.callback(self._guard.finish)
+        watchdog = Watchdog(
+            self.heartbeat,
+            self.config.cluster.watchdog.stall_s,
+            self._token,
+            self.run_dir.logs,
+            self._on_stall,
+            check_alive=self._check_alive,
+            guard=self._guard,
+            check_s=1.0,
+        )
+        self._stack.enter_context(watchdog)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        session, self._session = self._session, None  # from here on a missing worker is no loss
+        if session is not None:
+            try:
+                with self.heartbeat.phase("stop"):
+                    session.close()
+            except Exception:
+                log.exception("the session did not close; the guard ends its processes")
+        self._stack.close()
+
+    def start(self, policy: PolicySpec, episodes: Sequence[EpisodeSpec]) -> Session:
+        """Bring up the engine."""
+        session = Session(
+            policy, self.config.cluster, episodes, self.config.seed, self._token, self.run_dir.logs, self.heartbeat
+        )
+        started = time.monotonic()
+        try:
+            session.start()
+        finally:
+            self._stop.install()  # Ray takes SIGTERM for itself
+            ray_dir = Path(session.ray_session_dir)
+            if session.ray_session_dir and ray_dir.is_dir() and self._guard is not None:
+                self._guard.watch_session(ray_dir)
+            self._session = session
+        self.add_time("start", time.monotonic() - started)
+        self.progress.note(f"engine up in {time.monotonic() - started:.0f} s")
+        return session
+
+    # ---------------------------------------------------------------- summary
+
+    def add_time(self, phase: str, seconds: float) -> None:
+        """Count seconds for a phase of the summary."""
+        self.summary.timing_s[phase] = round(self.summary.timing_s.get(phase, 0.0) + seconds, 3)
+
+    def write_summary(self) -> None:
+        self.summary.seconds = self._before_s + time.monotonic() - self._started
+        write_summary(self.run_dir.summary, self.summary)
+
+    def finish(self, code: ExitCode, message: str = "") -> int:
+        """Write how the run ended, show the table, and give the exit code."""
+        self.summary.status, self.summary.message = Status.of(code), message
+        self.write_summary()
+        self.progress.finish(self.summary, str(self.run_dir.path))
+        return int(code)
+
+    # ---------------------------------------------------------------- stopping
+
+    def between_steps(self) -> None:
+        """Raise Interrupted when a stop was asked for."""
+        self._stop.raise_if_requested()
+
+    def _show(self, pulse: Pulse) -> None:
+        amount = f" {pulse.done}/{pulse.total}" if pulse.total else ""
+        self.progress.activity(f"{pulse.phase}{amount}")
+
+    def _check_alive(self) -> str | None:
+        session = self._session
+        if session is None:
+            return None
+        try:
+            session.check_alive()
+        except WorkerLost as error:
+            self._lost = str(error)
+        return self._lost or None
+
+    def _on_stall(self) -> None:
+        """In the watchdog's thread, with the main thread stuck: save, and write down how it ended."""
+        try:
+            self.save_state()
+        finally:
+            pulse = self.heartbeat.pulse()
+            self.summary.status = Status.WORKER_LOST if self._lost else Status.STALLED
+            self.summary.message = self._lost or f"no progress for {pulse.silent_s:.0f} s in {pulse.describe()}"
+            self.write_summary()
+
+    def _force(self) -> None:
+        if self._guard is not None:
+            self._guard.clean_up(grace_s=0.0)
+
+
+def languages(sandbox: Any) -> str:
+    """The language that a sandbox's prover judges, as prompts name it."""
+    return "Verus" if sandbox.name == "verus" else "Dafny"

@@ -1,0 +1,166 @@
+"""From overrides to a checked `Config`, or to a ConfigError. Imports Hydra and nothing heavier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException, OverrideParseException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException, ValidationError
+
+import selfplay
+from selfplay.config.errors import ConfigError, one_line, unknown_key, unknown_option, with_nearest
+from selfplay.config.schema import GROUPS, Config, register
+from selfplay.config.validate import problems
+
+_WANTED = {int: "a whole number", float: "a number", bool: "true or false", str: "text", list: "a list"}
+
+
+def conf_dir() -> Path:
+    """The folder of the YAML files: inside an installed package, or beside it in a clone.
+
+    Raises:
+        FileNotFoundError: neither is there, so the installation is broken.
+    """
+    package = Path(selfplay.__file__).resolve().parent
+    for folder in (package / "conf", package.parent / "conf"):
+        if (folder / "config.yaml").is_file():
+            return folder
+    raise FileNotFoundError(f"no conf/config.yaml in or beside {package}")
+
+
+def group_options(group: str) -> list[str]:
+    """The members of a group, as its files name them."""
+    return sorted(path.stem for path in (conf_dir() / group).glob("*.yaml"))
+
+
+def load_config(overrides: Sequence[str]) -> Config:
+    """Compose and check the settings of one run.
+
+    Raises:
+        ConfigError: the first problem found, as one line.
+    """
+    parsed = parse(overrides)
+    for override in parsed:
+        _check_form(override)
+    composed = _compose(parsed)
+    try:
+        config = OmegaConf.to_object(composed)
+    except MissingMandatoryValue as error:
+        raise ConfigError(f"{error.full_key}: no value is given") from error
+    except (OmegaConfBaseException, ValueError, TypeError) as error:
+        raise ConfigError(_message(error)) from error
+    assert isinstance(config, Config)
+    found = problems(config)
+    if found:
+        raise ConfigError(with_nearest(one_line(found[0])))
+    return config
+
+
+def parse(overrides: Sequence[str]) -> list[Override]:
+    """Hydra's overrides of a command line.
+
+    Raises:
+        ConfigError: one of them is not of the form key=value.
+    """
+    parser = OverridesParser.create()
+    parsed = []
+    for text in overrides:
+        try:
+            parsed.extend(parser.parse_overrides([text]))
+        except OverrideParseException as error:
+            raise ConfigError(
+                f"{text}: not an override; they are written key=value, with quotes around values that hold , = or blanks"
+            ) from error
+    return parsed
+
+
+def _check_form(override: Override) -> None:
+    """What Hydra would let pass, or say too late: sweeps, added and removed settings, unknown members of groups."""
+    key, given = override.key_or_group, _given(override)
+    if override.is_sweep_override():
+        raise ConfigError(
+            f"{key}: {given!r} is a sweep over several values; add --multirun, or quote it if it is one value"
+        )
+    if override.is_add() or override.is_force_add() or override.is_delete():
+        raise ConfigError(f"{override.input_line}: settings are neither added nor removed here; write {key}=value")
+    if key in GROUPS and override.package is None:
+        optional = key == "experiment" and override.value() is None
+        if not optional and override.value() not in group_options(key):
+            raise unknown_option(key, given, group_options(key))
+
+
+def to_yaml(config: Config) -> str:
+    """The resolved settings, as `config.yaml` holds them."""
+    return OmegaConf.to_yaml(OmegaConf.structured(config), resolve=True)
+
+
+def _compose(parsed: Sequence[Override]) -> DictConfig:
+    register()
+    overrides = [str(override.input_line) for override in parsed]
+    try:
+        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+            return compose("config", overrides=overrides)
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        raise _explain(error, parsed) from error
+
+
+def _explain(error: Exception, parsed: Sequence[Override]) -> ConfigError:
+    """The one line for a composition that failed: goes through the overrides one by one, then takes Hydra's word."""
+    known = _known_settings(parsed)
+    for override in parsed:
+        key = override.key_or_group
+        if not known or key in GROUPS or key.split(".")[0] == "hydra":
+            continue
+        if any(name.startswith(key + ".") for name in known):
+            return ConfigError(f"{key}: {_given(override)!r} is not allowed; it is a section with settings of its own")
+        if key not in known:
+            return unknown_key(f"{key}={_given(override)}", known)
+    cause = error.__cause__ if isinstance(error.__cause__, OmegaConfBaseException) else error
+    if isinstance(cause, ValidationError) and cause.full_key:
+        key = str(cause.full_key)
+        value = next((_given(override) for override in reversed(parsed) if override.key_or_group == key), None)
+        wanted = _WANTED.get(type(known.get(key)))
+        if value is not None and wanted is not None:
+            return ConfigError(f"{key}: {value!r} is not allowed; it is {wanted}")
+        return ConfigError(_message(cause))
+    return ConfigError(_message(error))
+
+
+def _given(override: Override) -> str:
+    """The value as it was typed."""
+    return str(override.input_line).partition("=")[2]
+
+
+def _known_settings(parsed: Sequence[Override]) -> dict[str, Any]:
+    """All settings that the chosen members have, with their defaults: composed again from the choices alone."""
+    choices = [override for override in parsed if override.key_or_group in GROUPS]
+    try:
+        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+            composed = compose("config", overrides=[str(override.input_line) for override in choices])
+        return dict(leaves(OmegaConf.to_object(composed)))
+    except (HydraException, OmegaConfBaseException):
+        return {}
+
+
+def leaves(config: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Full key and value of a dataclass's plain fields: `seed`, `algo.optim.lr`, ..."""
+    for item in fields(config):
+        value = getattr(config, item.name)
+        if is_dataclass(value):
+            yield from leaves(value, f"{prefix}{item.name}.")
+        else:
+            yield f"{prefix}{item.name}", value
+
+
+def _message(error: Exception) -> str:
+    """The first line of an exception's text, after the setting it is about where that is known."""
+    key = getattr(error, "full_key", None)
+    text = one_line(str(error).splitlines()[0]) if str(error) else type(error).__name__
+    return f"{key}: {text}" if key else text

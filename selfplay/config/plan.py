@@ -1,0 +1,79 @@
+"""What `dry_run=true` prints: the settings, where each process would run, and the steps with their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from selfplay.algos.ancora.config import AncoraConfig
+from selfplay.config.load import to_yaml
+from selfplay.config.schema import Config
+from selfplay.engine.config import ClusterConfig
+
+
+def describe(config: Config) -> str:
+    """The whole plan. Nothing is started, built or written."""
+    steps = STEPS[config.algo.name](config)
+    parts = [
+        "# settings",
+        to_yaml(config).rstrip(),
+        "",
+        "# placement",
+        *_table(placement(config.cluster)),
+        "",
+        "# steps",
+        *(f"{number}. {line}" for number, line in enumerate(steps, start=1)),
+        "",
+        f"# run directory: {config.output_dir}/{config.algo.name}/<timestamp>-{config.name} (resume={config.resume})",
+    ]
+    return "\n".join(parts)
+
+
+def placement(cluster: ClusterConfig) -> list[tuple[str, str]]:
+    """Process groups and where they run."""
+    ranks, tensor_parallel = cluster.world_size, cluster.rollout.tensor_parallel
+    cpu = cluster.device == "cpu"
+    where = f"{cluster.nodes} machine{'s' if cluster.nodes > 1 else ''}"
+    rank = f"{cluster.fsdp.threads} threads, gloo" if cpu else "one GPU each, nccl"
+    frozen = f"{cluster.frozen_servers} x vLLM {cluster.device}" if cluster.frozen_servers else "none"
+    shards = f", {tensor_parallel} GPUs each" if tensor_parallel > 1 else ""
+    ray = f"joins {cluster.ray_address}" if cluster.ray_address else f"started here, {cluster.object_store_mib} MiB"
+    return [
+        ("driver", "1 process here: the algorithm, the curriculum, the runner of the trainer"),
+        ("Ray", ray),
+        ("FSDP ranks", f"{ranks} on {where} ({cluster.device}, {cluster.fsdp.dtype}, {rank})"),
+        ("vLLM replicas", f"{ranks // tensor_parallel} ({cluster.device}, {cluster.rollout.dtype}{shards})"),
+        ("frozen servers", frozen),
+        ("agent-loop workers", f"{cluster.rollout.agent_workers} (sessions and the verifier)"),
+    ]
+
+
+def ancora_steps(config: Config) -> list[str]:
+    """The phases of an ANCORA run. B seeds, N proposals for each, K attempts at each accepted proposal."""
+    algo: AncoraConfig = config.algo
+    seeds, proposals, attempts = algo.seeds_per_step, algo.proposals_per_seed, algo.attempts_per_spec
+    rows = seeds * proposals
+    phases = [f"backbone: {config.backbone.name} ({config.backbone.kind}), built or taken from the cache"]
+    if algo.warmup.steps:
+        phases.append(
+            f"warm-up: {algo.warmup.steps} supervised steps of {algo.warmup.batch_size} sequences from"
+            f" {algo.warmup.demos or f'{algo.warmup.n_demos} generated demonstrations'}, lr {algo.warmup.lr:g}"
+        )
+    score = f"{algo.eval.samples} attempts at each specification of {algo.eval.heldout or 'the held-out roots'}"
+    phases.append(f"evaluation before: {score}")
+    phases.append(
+        f"reinforcement: {algo.steps} steps, lr {algo.optim.lr:g}; each step selects B={seeds} seeds, writes"
+        f" {rows} proposals (N={proposals} a seed) and up to {rows * attempts} attempts (K={attempts} a proposal),"
+        f" so {rows} to {rows * (1 + attempts)} rows; {config.sandbox.name} judges; one update, one weight sync;"
+        f" a checkpoint every {config.cluster.checkpoint.every}"
+        + (f"; an evaluation every {algo.eval.every}" if algo.eval.every else "")
+    )
+    phases.append(f"evaluation after: {score}")
+    return phases
+
+
+STEPS: dict[str, Callable[[Config], list[str]]] = {"ancora": ancora_steps}
+
+
+def _table(rows: list[tuple[str, str]]) -> list[str]:
+    width = max(len(name) for name, _ in rows)
+    return [f"{name:<{width}}  {value}" for name, value in rows]

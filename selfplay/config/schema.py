@@ -1,0 +1,66 @@
+"""The root of the configuration: every component's own dataclass under the name its group has on the command line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import MISSING
+
+from selfplay.algos.ancora.config import AncoraConfig
+from selfplay.backbones.config import BackboneConfig
+from selfplay.engine.config import ClusterConfig
+from selfplay.runs.config import LoggingConfig
+from selfplay.sandbox.config import DafnyConfig, DafnyLiteConfig
+
+# Groups whose members differ in their fields. A new system or sandbox adds its dataclass here; the file of the same
+# name in conf/<group>/ starts from it with `defaults: [<name>_schema]`.
+SCHEMAS: dict[str, dict[str, type]] = {
+    "algo": {"ancora": AncoraConfig},
+    "sandbox": {"dafny": DafnyConfig, "dafny_lite": DafnyLiteConfig},
+}
+
+GROUPS = ("algo", "backbone", "sandbox", "cluster", "logging", "experiment")
+RESUME_WORDS = ("never", "auto")
+MAX_SEED = 2**31 - 1
+
+
+@dataclass
+class Config:
+    """One run. `algo` and `sandbox` hold the dataclass of the chosen member (see SCHEMAS)."""
+
+    algo: Any = MISSING
+    backbone: BackboneConfig = field(default_factory=BackboneConfig)
+    sandbox: Any = MISSING
+    cluster: ClusterConfig = field(default_factory=ClusterConfig)
+    logging: LoggingConfig = field(default_factory=LoggingConfig)
+    seed: int = 0
+    name: str = "run"  # part of the run directory's name
+    resume: str = "never"  # never: a fresh run directory | auto: the newest unfinished one of this run | its path
+    dry_run: bool = False  # print the settings, the placement and the steps, and end
+    output_dir: str = "outputs"
+
+    def check(self) -> None:
+        """Raise ValueError("key: reason") on a top-level value that cannot work."""
+        if not 0 <= self.seed <= MAX_SEED:
+            raise ValueError(f"seed: {self.seed} is not allowed; it lies in [0, {MAX_SEED}]")
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", self.name):
+            raise ValueError(
+                f"name: {self.name!r} is not allowed; it is letters, digits, '.', '_' and '-', 64 at most, and starts"
+                " with a letter or digit"
+            )
+        if not self.output_dir:
+            raise ValueError("output_dir: '' is not allowed; it is a folder")
+        if not self.resume:
+            raise ValueError("resume: '' is not allowed; it is never, auto or the path of a run directory")
+
+
+def register() -> None:
+    """Give Hydra the dataclasses, so that every override is checked against them. Safe to call again."""
+    store = ConfigStore.instance()
+    store.store(name="schema", node=Config)
+    for group, members in SCHEMAS.items():
+        for name, node in members.items():
+            store.store(group=group, name=f"{name}_schema", node=node)

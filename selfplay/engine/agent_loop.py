@@ -1,0 +1,148 @@
+"""verl's agent loop around an episode: the sampling, the request seeds and the rows' own columns."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import traceback
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import torch
+from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
+
+from selfplay.engine.episode import Episode, Message, Row, Sample, seed_of
+
+
+class RowOutput(AgentLoopOutput):
+    """An output that keeps its own reward and adds its own columns.
+
+    verl 0.9.1 copies the last output's reward over the session's other outputs and then asks each for `as_dict()`:
+    so the reward waits in `extra_fields` and is written here. Every output must give the same columns, one value a row
+    (a padding row copies them, so a per-token column would not fit).
+    """
+
+    def as_dict(self) -> dict[str, Any]:
+        out = super().as_dict()
+        columns = out["extra_fields"].pop("columns")
+        out["rm_scores"] = torch.zeros_like(out["response_mask"], dtype=torch.float32)
+        out["rm_scores"][-1] = columns["reward"]
+        out["role"], out["group"], out["record"] = columns["role"], columns["group"], columns["record"]
+        out["clip_high"] = torch.tensor(columns["clip_high"], dtype=torch.float32)  # 0-d, so that it batches to (B,)
+        return out
+
+
+def to_output(row: Row) -> RowOutput:
+    columns = {
+        "reward": float(row.reward),
+        "role": row.role,
+        "group": row.group,
+        "record": json.dumps(row.record, ensure_ascii=False),
+        "clip_high": row.clip_high,
+    }
+    return RowOutput(
+        prompt_ids=row.prompt_ids,
+        response_ids=row.response_ids,
+        response_mask=row.mask,
+        response_logprobs=row.log_probs,
+        reward_score=float(row.reward),  # set, or verl's reward loop is asked for one
+        num_turns=1,
+        metrics={"num_preempted": -1},
+        extra_fields={**row.extra, "columns": columns, "reward_extra_info": {}},
+    )
+
+
+@lru_cache(maxsize=16)
+def build_episode(factory: str, settings: str) -> Episode:
+    """One episode per process and settings: `factory` is `module:function`, `settings` its JSON argument."""
+    module, name = factory.split(":")
+    episode: Episode = getattr(importlib.import_module(module), name)(json.loads(settings))
+    return episode
+
+
+class SessionSampler:
+    """`Sampler` of one session; see `selfplay.engine.episode`."""
+
+    def __init__(self, loop: EpisodeLoop, defaults: dict[str, Any], seed_key: tuple[Any, ...]) -> None:
+        self.loop, self.defaults, self.seed_key = loop, defaults, seed_key
+
+    def render(self, messages: Sequence[Message]) -> list[int]:
+        return render(self.loop.tokenizer, messages)
+
+    def encode(self, text: str) -> list[int]:
+        return list(self.loop.tokenizer.encode(text, add_special_tokens=False))
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        return str(self.loop.tokenizer.decode(list(token_ids), skip_special_tokens=True))
+
+    async def sample(
+        self,
+        prompt_ids: list[int],
+        *,
+        max_tokens: int,
+        key: Sequence[Any],
+        stop: Sequence[str] = (),
+        temperature: float | None = None,
+        frozen: bool = False,
+    ) -> Sample:
+        params = dict(self.defaults, max_tokens=max_tokens)
+        if temperature is not None:
+            params["temperature"] = temperature
+        if stop:
+            params |= {"stop": list(stop), "include_stop_str_in_output": True}
+        if self.loop.deterministic:
+            params["seed"] = seed_of(*self.seed_key, *key)
+        client = self.loop.server_manager.frozen if frozen else self.loop.server_manager
+        out = await client.generate(request_id=uuid4().hex, prompt_ids=prompt_ids, sampling_params=params)
+        ids = list(out.token_ids)
+        return Sample(
+            token_ids=ids,
+            log_probs=list(out.log_probs or [0.0] * len(ids)),
+            text=self.decode(ids),
+            finished=len(ids) < max_tokens or (bool(ids) and ids[-1] == self.loop.tokenizer.eos_token_id),
+            extra=out.extra_fields,
+        )
+
+
+def render(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
+    """Token ids of a chat with the assistant's turn opened."""
+    text = tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True)
+    return list(tokenizer.encode(text, add_special_tokens=False))
+
+
+class EpisodeLoop(AgentLoopBase):
+    """Runs one session. verl makes one of these per session; what is dear lives in the cached episode."""
+
+    def __init__(
+        self,
+        *args: Any,
+        factory: str,
+        settings: str,
+        run_seed: int,
+        deterministic: bool,
+        error_log: str,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.episode = build_episode(factory, settings)
+        self.run_seed, self.deterministic, self.error_log = run_seed, deterministic, Path(error_log)
+
+    async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> list[RowOutput]:  # type: ignore[override]
+        uid, session, step, index = str(kwargs["uid"]), kwargs["session_id"], kwargs["global_steps"], int(kwargs["index"])
+        sampler = SessionSampler(self, sampling_params, (self.run_seed, step, index, session))
+        try:
+            rows = await self.episode.run(json.loads(kwargs["task"]), session, uid, sampler)
+            if not rows:
+                raise ValueError("the episode returned no rows")
+            return [to_output(row) for row in rows]
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            # verl only marks the prompt as failed: keep the reason where the driver finds it.
+            with self.error_log.open("a", encoding="utf-8") as log:
+                log.write(f"step {step} task {index} session {session}\n{traceback.format_exc()}\n")
+            raise

@@ -1,0 +1,413 @@
+"""The engine's one door: a `Session` is one Ray session with one set of workers, for a whole run.
+
+Roles and phases switch by loading state (`save`, `load`), never by restarting processes: a start costs most of a
+minute on a laptop, a switch less than a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from selfplay.engine.config import ClusterConfig
+from selfplay.engine.environment import apply
+from selfplay.engine.episode import Message, Sample, Task, seed_of
+from selfplay.engine.errors import EngineError, RolloutFailed, WorkerLost
+from selfplay.engine.heartbeat import Heartbeat
+
+log = logging.getLogger(__name__)
+
+TIMINGS = {  # verl's name for a part of the step -> ours
+    "gen": "generate",
+    "old_log_prob": "log_probs",
+    "ref": "ref_log_probs",
+    "adv": "advantages",
+    "update_actor": "update",
+    "update_weights": "sync",
+}
+
+
+@dataclass(frozen=True)
+class EpisodeSpec:
+    """An episode by name: `factory` is `module:function`, called with `settings` (JSON values) in the workers."""
+
+    name: str
+    factory: str
+    settings: dict[str, Any]
+
+
+@dataclass
+class StepResult:
+    """What one step did: the rows with their texts, and numbers."""
+
+    rows: list[dict[str, Any]]
+    metrics: dict[str, float]
+    timing_s: dict[str, float]
+
+    @property
+    def busy_s(self) -> float:
+        """Seconds in generation (with verification), log-probs, update and sync: all else is overhead."""
+        return sum(seconds for phase, seconds in self.timing_s.items() if phase not in ("step", "advantages"))
+
+
+@dataclass
+class Session:
+    """Workers of a run. `start` brings them up, `close` takes them down; both may be called once."""
+
+    policy: Any  # PolicySpec; typed loosely so that importing this module stays light
+    cluster: ClusterConfig
+    episodes: Sequence[EpisodeSpec]
+    seed: int
+    run_token: str
+    log_dir: Path
+    heartbeat: Heartbeat
+    environment: dict[str, str] = field(init=False, default_factory=dict)
+    _trainer: Any = field(init=False, default=None)
+    _ray_dir: str = field(init=False, default="")
+    _watched: dict[int, str] = field(init=False, default_factory=dict)
+
+    # ---------------------------------------------------------------- life
+
+    def start(self) -> None:
+        """Start Ray, the FSDP ranks, the vLLM servers and the agent-loop workers, and sync the first weights."""
+        self.environment = apply(self.cluster, self.run_token)
+        self.log_dir.mkdir(parents=True, exist_ok=True)
+        with self.heartbeat.phase("start: ray", stall_s=self.cluster.watchdog.startup_s):
+            self._start_ray()
+        with self.heartbeat.phase("start: workers", stall_s=self.cluster.watchdog.startup_s):
+            self._start_workers()
+        self._watched = self._worker_pids()
+
+    def _start_ray(self) -> None:
+        import ray
+        from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
+
+        env = {**get_ppo_ray_runtime_env(None)["env_vars"], **self.environment}
+        options: dict[str, Any] = {"runtime_env": {"env_vars": env}, "log_to_driver": False, "logging_level": "warning"}
+        if self.cluster.ray_address:
+            options["address"] = self.cluster.ray_address
+        else:
+            options["address"] = "local"  # a killed run must not make us join its remains
+            options |= {"include_dashboard": False, "object_store_memory": self.cluster.object_store_mib * 2**20}
+            if self.cluster.device == "cpu":
+                options |= {"num_gpus": self.cluster.world_size + 1, "num_cpus": 32}  # logical: verl places by them
+        context = ray.init(**options)
+        self._ray_dir = str(context.address_info.get("session_dir", ""))
+
+    def _start_workers(self) -> None:
+        import ray
+        import transfer_queue as tq
+        from omegaconf import OmegaConf
+        from verl.trainer.ppo.v1 import AgentLoopManagerTQ, get_trainer_cls
+
+        import selfplay.engine.trainer as trainer_module
+        from selfplay.engine.verl_config import verl_config
+
+        error_log = self.log_dir / "episode-errors.log"
+        error_log.unlink(missing_ok=True)
+        config = verl_config(self.policy, self.cluster, self._agent_yaml(error_log), self.seed)
+        OmegaConf.set_struct(config, False)
+        config.transfer_queue.enable = True
+        OmegaConf.resolve(config)
+        tq.init(config.transfer_queue)
+        trainer = get_trainer_cls(trainer_module.TRAINER_NAME)(config=config)
+        trainer.heartbeat, trainer.error_log = self.heartbeat, error_log
+        trainer.init()
+        self.heartbeat.beat("actors and servers are up")
+        trainer.agent_loop_manager = AgentLoopManagerTQ.create(
+            config=config,
+            llm_client=trainer.get_llm_client(),
+            teacher_client=None,
+            reward_loop_worker_handles=trainer.get_reward_handles(),
+        )
+        ray.get([w.__ray_ready__.remote() for w in trainer.agent_loop_manager.agent_loop_workers])
+        trainer.actor_rollout_wg.seed(self.seed)
+        trainer.replay_buffer.check = self.check_alive
+        self._trainer = trainer
+
+    def _agent_yaml(self, error_log: Path) -> Path:
+        entries = [
+            {
+                "name": spec.name,
+                "_target_": "selfplay.engine.agent_loop.EpisodeLoop",
+                "factory": spec.factory,
+                "settings": json.dumps(spec.settings, sort_keys=True),
+                "run_seed": self.seed,
+                "deterministic": self.cluster.deterministic,
+                "error_log": str(error_log.resolve()),
+            }
+            for spec in self.episodes
+        ]
+        path = (self.log_dir / "episodes.yaml").resolve()
+        path.write_text(json.dumps(entries, indent=1), encoding="utf-8")  # JSON is YAML
+        return path
+
+    def close(self) -> None:
+        """Stop everything this session started, and keep the workers' logs beside the run's."""
+        import ray
+
+        if self._trainer is not None:
+            import transfer_queue as tq
+
+            self._trainer = None
+            tq.close()
+        if ray.is_initialized():
+            ray.shutdown()
+        logs = Path(self._ray_dir, "logs") if self._ray_dir else None
+        if logs and logs.is_dir():
+            target = self.log_dir / "workers"
+            target.mkdir(exist_ok=True)
+            for path in [*logs.glob("worker-*.out"), *logs.glob("worker-*.err")]:
+                if path.stat().st_size:
+                    shutil.copyfile(path, target / path.name)
+
+    @property
+    def ray_session_dir(self) -> str:
+        return self._ray_dir
+
+    # ---------------------------------------------------------------- liveness
+
+    def _worker_pids(self) -> dict[int, str]:
+        """The processes of this machine whose loss ends the run: pid -> name."""
+        import psutil
+
+        from selfplay.engine.reaper import run_processes
+
+        kinds = ("ray::", "VLLM::", "EngineCore", "raylet", "gcs_server")
+        watched = {}
+        for pid in run_processes(self.run_token):
+            try:
+                process = psutil.Process(pid)
+                title = process.name() + " " + " ".join(process.cmdline()[:2])
+            except psutil.Error:
+                continue
+            if any(kind in title for kind in kinds) and "ray::IDLE" not in title:
+                watched[pid] = title.strip()[:60]
+        return watched
+
+    def check_alive(self) -> None:
+        """Raise WorkerLost when a process or a node of the run is gone."""
+        import psutil
+        import ray
+
+        for pid, name in self._watched.items():
+            if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                raise WorkerLost(f"process {pid} ({name}) died")
+        if self.cluster.nodes > 1:
+            lost = [n["NodeManagerAddress"] for n in ray.nodes() if not n["Alive"]]
+            if lost:
+                raise WorkerLost(f"Ray node(s) lost: {', '.join(lost)}")
+
+    def _explain(self, error: Exception) -> Exception:
+        """A lost process shows as many kinds of error; name it where it is one."""
+        deadline = time.monotonic() + 2.0
+        while time.monotonic() < deadline:
+            try:
+                self.check_alive()
+            except WorkerLost as lost:
+                return lost
+            time.sleep(0.2)
+        name = type(error).__name__
+        if "ActorDied" in name or "ActorUnavailable" in name or "Connection closed by peer" in str(error):
+            return WorkerLost(f"{name}: {str(error).strip().splitlines()[0]}")
+        return error
+
+    # ---------------------------------------------------------------- work
+
+    @property
+    def tokenizer(self) -> Any:
+        return self._trainer.tokenizer
+
+    def render(self, messages: Sequence[Message]) -> list[int]:
+        """Token ids of a chat with the assistant's turn opened."""
+        from selfplay.engine.agent_loop import render
+
+        return render(self.tokenizer, messages)
+
+    def step(self, tasks: Sequence[Task], advantage_fn: Any, lr: float) -> StepResult:
+        """One on-policy step: roll out, score, update once with learning rate `lr`, sync the weights.
+
+        Raises WorkerLost when a process died, RolloutFailed when an episode raised; then nothing was updated, or
+        the update is not in a checkpoint yet.
+        """
+        trainer = self._trainer
+        started = time.perf_counter()
+        try:
+            trainer.actor_rollout_wg.set_lr(lr)
+            batch, metrics = trainer.train_on(tasks, advantage_fn)
+            rows = self._rows(batch)
+            trainer.forget(batch)
+        except (EngineError, RuntimeError) as error:
+            explained = self._explain(error)
+            if explained is error:
+                raise
+            raise explained from error
+        timing = {ours: trainer.timing_raw.get(theirs, 0.0) for theirs, ours in TIMINGS.items()}
+        timing["step"] = time.perf_counter() - started
+        return StepResult(rows, _plain(metrics), timing)
+
+    def _rows(self, batch: Any) -> list[dict[str, Any]]:
+        """The batch's rows in order, with texts, for the rollout log."""
+        import transfer_queue as tq
+
+        trainer = self._trainer
+        views = trainer.rows
+        keys = [view.key for view in views]
+        data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=["prompts", "responses"])
+        decode = partial(trainer.tokenizer.batch_decode, skip_special_tokens=True)
+        prompts = decode([ids.tolist() for ids in data["prompts"].unbind()])
+        responses = decode([ids.tolist() for ids in data["responses"].unbind()])
+        return [
+            {"key": v.key, "role": v.role, "group": v.group, "reward": v.reward, "tokens": v.tokens, **v.record}
+            | {"prompt": p, "response": r}
+            for v, p, r in zip(views, prompts, responses, strict=True)
+        ]
+
+    def sft(self, pairs: Sequence[Any], batch_size: int, lr: float) -> list[float]:
+        """Supervised steps of `batch_size` pairs each, at learning rate `lr`; one loss a step. No weight sync.
+
+        Give it 5-20 steps a call: verl unbinds the whole batch for every mini-batch.
+        """
+        from verl.utils import tensordict_utils as tu
+        from verl.workers.utils.losses import ppo_loss, sft_loss
+
+        from selfplay.engine.sft import sft_batch
+
+        workers = self._trainer.actor_rollout_wg
+        with self.heartbeat.phase("sft"):
+            workers.set_loss_fn(partial(sft_loss, config=None))
+            try:
+                workers.set_lr(lr)
+                pad = self.tokenizer.pad_token_id
+                batch = sft_batch(pairs, batch_size, self.cluster.fsdp.max_tokens_per_rank, pad)
+                return [float(x) for x in tu.get(workers.update_actor(batch), "metrics")["loss"]]
+            finally:
+                workers.set_loss_fn(partial(ppo_loss, config=self._actor_config()))
+
+    def _actor_config(self) -> Any:
+        from verl.utils.config import omega_conf_to_dataclass
+
+        return omega_conf_to_dataclass(self._trainer.config.actor_rollout_ref.actor)
+
+    def reset_optimizer(self) -> None:
+        """Forget the optimizer's moments, as between warm-up and reinforcement."""
+        self._trainer.actor_rollout_wg.set_lr(0.0, True)
+
+    def sync(self) -> None:
+        """Send the actor's weights to the rollout servers."""
+        with self.heartbeat.phase("sync"):
+            self._trainer.checkpoint_manager.update_weights(self._trainer.global_steps)
+
+    def save(self, folder: Path) -> None:
+        """Write weights, optimizer and RNG of every rank under `folder`."""
+        with self.heartbeat.phase("save"):
+            self._trainer.actor_rollout_wg.save_checkpoint(str(folder), None, self._trainer.global_steps)
+
+    def load(self, folder: Path, step: int | None = None) -> None:
+        """Read what `save` wrote, and sync; `step` sets the step counter, from which request seeds follow."""
+        with self.heartbeat.phase("load"):
+            self._trainer.actor_rollout_wg.load_checkpoint(str(folder))
+        if step is not None:
+            self._trainer.global_steps = step
+        self.sync()
+
+    def set_step(self, step: int) -> None:
+        """Number of the next step; the request seeds follow from it."""
+        self._trainer.global_steps = step
+
+    def reseed(self, seed: int) -> None:
+        """Seed every rank's generators."""
+        self._trainer.actor_rollout_wg.seed(seed)
+
+    def digest(self) -> list[dict[str, str]]:
+        """sha256 of weights and optimizer, one entry a rank."""
+        digests: list[dict[str, str]] = self._trainer.actor_rollout_wg.state_digest()
+        return digests
+
+    def perturb(self, scale: float) -> None:
+        """Break the agreement of actor and servers on purpose; only the test of the weight sync does."""
+        self._trainer.actor_rollout_wg.perturb(scale)
+
+    def generate(
+        self,
+        prompts: Sequence[list[int]],
+        *,
+        max_tokens: int,
+        seed_key: Sequence[Any],
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        frozen: bool = False,
+    ) -> list[Sample]:
+        """One sample per prompt (repeat a prompt for more), from the policy or the frozen group."""
+        client = self._trainer.get_llm_client()
+        if frozen:
+            client = client.frozen
+            if client is None:
+                raise EngineError("this session has no frozen-model server: set cluster.frozen_servers=1")
+        params = {"temperature": temperature, "top_p": top_p, "logprobs": True, "max_tokens": max_tokens}
+        done = 0
+
+        async def one(i: int, ids: list[int]) -> Sample:
+            nonlocal done
+            seeded = params | {"seed": seed_of(self.seed, *seed_key, i)}
+            out = await client.generate(request_id=uuid4().hex, prompt_ids=ids, sampling_params=seeded)
+            done += 1
+            if done % 64 == 0:
+                self.heartbeat.beat("samples", done, len(prompts))
+            token_ids = list(out.token_ids)
+            text = self.tokenizer.decode(token_ids, skip_special_tokens=True)
+            finished = len(token_ids) < max_tokens or token_ids[-1] == self.tokenizer.eos_token_id
+            return Sample(token_ids, list(out.log_probs or []), text, finished, out.extra_fields)
+
+        async def everything() -> list[Sample]:
+            return await asyncio.gather(*[one(i, ids) for i, ids in enumerate(prompts)])
+
+        try:
+            return asyncio.run(everything())
+        except Exception as error:
+            explained = self._explain(error)
+            if explained is error:
+                raise
+            raise explained from error
+
+    def score(self, token_ids: list[int]) -> tuple[list[float], list[float]]:
+        """Log-probs of tokens 1.. of a text, by the actor and by the rollout server: equal after a sync."""
+        from verl.utils import tensordict_utils as tu
+
+        from selfplay.engine.sft import sequences
+
+        batch = sequences([(token_ids[:1], token_ids[1:])] * self.cluster.world_size)
+        tu.assign_non_tensor(batch, calculate_entropy=False, compute_loss=False, temperature=1.0)
+        log_probs = self._trainer.actor_rollout_wg.compute_log_prob(batch)["log_probs"].unbind()[0]
+        client = self._trainer.get_llm_client()
+
+        async def ask() -> Any:
+            params = {"temperature": 1.0, "prompt_logprobs": 0, "max_tokens": 1}
+            return await client.generate(request_id=uuid4().hex, prompt_ids=token_ids, sampling_params=params)
+
+        out = asyncio.run(ask())
+        served = [entry[0] for entry in out.extra_fields["prompt_logprobs"]]
+        return log_probs[:-1].tolist(), served[: len(token_ids) - 1]
+
+
+def _plain(metrics: dict[str, Any]) -> dict[str, float]:
+    """Numbers only, as Python floats."""
+    out = {}
+    for key, value in metrics.items():
+        try:
+            out[key] = float(value)
+        except (TypeError, ValueError):
+            continue
+    return out
+
+
+__all__ = ["EpisodeSpec", "RolloutFailed", "Session", "StepResult"]

@@ -1,0 +1,70 @@
+"""`metrics.jsonl`: one JSON object a step, in order, the last one possibly missing after a crash but never half there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from selfplay.runs.files import to_json, write_atomic
+
+
+class MetricsLog:
+    """Appends to a metrics file. A torn last line, left by a process that was killed, is cut off when the file is opened.
+
+    Write a step's line *before* committing its checkpoint: then no checkpointed step is without its line, and
+    `truncate_after` with the step of the checkpoint makes the file what an unbroken run would have had.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._cut_torn_line()
+        self._file = path.open("a", encoding="utf-8")
+
+    def append(self, step: int, values: Mapping[str, Any]) -> None:
+        """Add one object, `step` first, and see it onto the disk."""
+        self._file.write(to_json({"step": step, **values}) + "\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def truncate_after(self, step: int) -> int:
+        """Drop every line of a step beyond `step`, all at once or not at all; returns how many were dropped."""
+        lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [line for line in lines if int(json.loads(line)["step"]) <= step]
+        if len(kept) < len(lines):
+            self._file.close()
+            write_atomic(self.path, "".join(kept))
+            self._file = self.path.open("a", encoding="utf-8")
+        return len(lines) - len(kept)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _cut_torn_line(self) -> None:
+        if not self.path.exists():
+            return
+        with self.path.open("rb+") as file:
+            content = file.read()
+            whole = content.rfind(b"\n") + 1
+            if whole < len(content):
+                file.truncate(whole)
+                os.fsync(file.fileno())
+
+
+def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a metrics file, oldest first; a torn last line is left out.
+
+    Raises:
+        ValueError: a whole line is not a JSON object; names file and line.
+    """
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith("\n"):
+                return
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise ValueError(f"{path}:{number}: not a JSON object: {error}") from error
+            yield record

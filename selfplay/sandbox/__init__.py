@@ -1,0 +1,1 @@
+"""Verifiers and sandboxes behind one interface; see `selfplay.sandbox.base`."""

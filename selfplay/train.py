@@ -1,0 +1,170 @@
+"""`python -m selfplay.train [key=value ...]`: the one command. `--help` has the groups, settings and exit codes.
+
+    arguments -> selfplay.config.load      checked settings, or one line and exit code 2
+              -> selfplay.runs.resume      the run directory, fresh or continued, locked
+              -> selfplay.algos            the system that `algo=` names: run(config, run_dir) -> exit code
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selfplay.config.errors import ConfigError
+
+if TYPE_CHECKING:
+    from selfplay.config.schema import Config
+    from selfplay.runs.rundir import RunDir
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """A command line taken apart: flags, and Hydra's overrides."""
+
+    overrides: tuple[str, ...] = ()
+    help: bool = False
+    show_config: bool = False
+    multirun: bool = False
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    try:
+        arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
+        if arguments.help:
+            from selfplay.config.help import help_page
+
+            print(help_page(), end="")
+            return 0
+        if arguments.multirun:
+            from selfplay.config.multirun import sweep
+
+            return sweep(arguments.overrides)
+        return single_run(arguments)
+    except ConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted before the run began", file=sys.stderr)
+        return 130
+
+
+def parse_arguments(argv: Sequence[str]) -> Arguments:
+    """Take the flags out of a command line.
+
+    Raises:
+        ConfigError: a flag is unknown or incomplete.
+    """
+    overrides: list[str] = []
+    help_, show_config, multirun = False, False, False
+    words = iter(argv)
+    for word in words:
+        if word in ("--help", "-h"):
+            help_ = True
+        elif word in ("--multirun", "-m"):
+            multirun = True
+        elif word in ("--cfg", "-c", "--cfg=job"):
+            what = "job" if word == "--cfg=job" else next(words, "")
+            if what != "job":
+                raise ConfigError(f"{word}: {what!r} is not allowed; it is job")
+            show_config = True
+        elif word.startswith("-"):
+            raise ConfigError(f"{word}: there is no such flag; there are --help, --cfg job and --multirun")
+        else:
+            overrides.append(word)
+    return Arguments(tuple(overrides), help_, show_config, multirun)
+
+
+def single_run(arguments: Arguments) -> int:
+    """One run, or what `--cfg job` and `dry_run=true` print of it."""
+    from selfplay.config.load import load_config, to_yaml
+
+    overrides = with_saved_overrides(arguments.overrides)
+    config = load_config(overrides)
+    if arguments.show_config:
+        print(to_yaml(config), end="")
+        return 0
+    if config.dry_run:
+        from selfplay.config.plan import describe
+
+        print(describe(config))
+        return 0
+    with open_run(config, overrides) as run_dir:
+        return run_algorithm(config, run_dir)
+
+
+def with_saved_overrides(overrides: Sequence[str]) -> list[str]:
+    """With `resume=<path>`, the overrides of that run below the given ones; otherwise the given ones."""
+    from selfplay.config.load import parse
+    from selfplay.runs.resume import combine, saved_overrides
+    from selfplay.runs.rundir import RunDirError
+
+    for override in parse(overrides):
+        if override.key_or_group == "resume" and override.value() not in ("auto", "never", None, ""):
+            try:
+                return combine(saved_overrides(Path(str(override.value()))), overrides)
+            except RunDirError as error:
+                raise ConfigError(str(error)) from error
+    return list(overrides)
+
+
+def open_run(config: Config, overrides: Sequence[str]) -> RunDir:
+    """The run's directory, fresh or continued, held until it is closed.
+
+    Raises:
+        ConfigError: it cannot be made, is no run, is in use, or belongs to another run.
+    """
+    from selfplay.config.load import to_yaml
+    from selfplay.runs.resume import prepare_run_dir
+    from selfplay.runs.rundir import RunDirError
+
+    try:
+        return prepare_run_dir(
+            resume=config.resume,
+            output_dir=Path(config.output_dir).absolute(),
+            algo=config.algo.name,
+            name=config.name,
+            seed=config.seed,
+            steps=config.algo.steps,
+            config_yaml=to_yaml(config),
+            overrides=overrides,
+        )
+    except RunDirError as error:
+        raise ConfigError(str(error)) from error
+
+
+def run_algorithm(config: Config, run_dir: RunDir) -> int:
+    """Hand over to the system, and turn what it raises into a message, a summary and an exit code."""
+    from selfplay.algos import ALGORITHMS
+    from selfplay.runs.ending import record_ending
+    from selfplay.runs.interrupt import Interrupted
+    from selfplay.runs.loggers import close_driver_log, open_driver_log
+    from selfplay.runs.summary import ExitCode
+
+    handler = open_driver_log(run_dir.logs, config.logging.level)
+    try:
+        module, _, function = ALGORITHMS[config.algo.name].partition(":")
+        code = int(getattr(importlib.import_module(module), function)(config, run_dir))
+        message = ""
+    except ConfigError as error:  # bad data, found by the system before it started anything
+        code, message = int(ExitCode.BAD_CONFIG), str(error)
+    except (Interrupted, KeyboardInterrupt):
+        code, message = int(ExitCode.INTERRUPTED), "stopped on request"
+    except Exception as error:
+        log.exception("the run failed")
+        code, message = int(ExitCode.FAILED), f"{type(error).__name__}: {error}"
+    finally:
+        close_driver_log(handler)
+    record_ending(run_dir, config.seed, code, message)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -20,7 +20,9 @@ LOG = VENV / "install.log"
 def main(lock: str, stamp: str) -> int:
     """Create or update the environment and write the stamp file that says it is complete."""
     if sys.version_info[:2] != (3, 11):
-        return fail(f"Python 3.11 is needed; {sys.executable} is {sys.version.split()[0]} (set PYTHON=/path/to/python3.11)")
+        return fail(
+            f"Python 3.11 is needed; {sys.executable} is {sys.version.split()[0]} (set PYTHON=/path/to/python3.11)"
+        )
     try:
         import ensurepip  # noqa: F401  (Debian ships it apart from Python)
     except ImportError:
@@ -80,7 +82,11 @@ def run(command: "list[str]", total: int = 0, what: str = "") -> int:
             if total > 1 and (unpacking or seen // (1 if live else 50) != shown):
                 shown = seen // (1 if live else 50)
                 note = "unpacking" if unpacking else "fetching"
-                print(f"{chr(13) if live else ''}setup: {note} {what} {min(seen, total)}/{total} ", end="" if live else "\n", flush=True)
+                print(
+                    f"{chr(13) if live else ''}setup: {note} {what} {min(seen, total)}/{total} ",
+                    end="" if live else "\n",
+                    flush=True,
+                )
             elif total == 1 and shown < 0:
                 shown = 0
                 print(f"setup: installing {what}", flush=True)

@@ -1,8 +1,8 @@
 """`python -m selfplay.train [key=value ...]`: the one command. `--help` has the groups, settings and exit codes.
 
-    arguments -> selfplay.config.load      checked settings, or one line and exit code 2
-              -> selfplay.runs.resume      the run directory, fresh or continued, locked
-              -> selfplay.algos            the system that `algo=` names: run(config, run_dir) -> exit code
+arguments -> selfplay.config.load      checked settings, or one line and exit code 2
+          -> selfplay.runs.resume      the run directory, fresh or continued, locked
+          -> selfplay.algos            the system that `algo=` names: run(config, run_dir) -> exit code
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ class BackboneConfig:
     kind: str = "tiny"
     path: str = ""  # a local folder or a hub name
     seed: int = 0  # initial weights
-    vocab_size: int = 512
+    vocab_size: int = 400
     hidden_size: int = 160
     intermediate_size: int = 448
     layers: int = 4

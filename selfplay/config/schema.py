@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
-from omegaconf import MISSING
+from omegaconf import MISSING, OmegaConf
 
 from selfplay.algos.ancora.config import AncoraConfig
 from selfplay.backbones.config import BackboneConfig
@@ -63,4 +63,8 @@ def register() -> None:
     store.store(name="schema", node=Config)
     for group, members in SCHEMAS.items():
         for name, node in members.items():
-            store.store(group=group, name=f"{name}_schema", node=node)
+            structured = OmegaConf.structured(node)
+            OmegaConf.set_readonly(
+                structured, False
+            )  # a frozen dataclass is read-only to OmegaConf, overrides included
+            store.store(group=group, name=f"{name}_schema", node=structured)

@@ -130,7 +130,10 @@ class Dag:
         """Value [M] of each node: ratchet or s / n where visited, else the cold-start chain (section G.12, item 3)."""
         stats = self.statistics
         values = stats.ratchet[rows] if self.config.exploit == "ratchet" else stats.means(rows)
-        for at in np.flatnonzero(stats.visits[rows] == 0):
+        unvisited = stats.visits[rows] == 0
+        rates = stats.pass_rates(rows)
+        values[unvisited] = np.where(rates > 0, rates, self._mean_pass_rate())[unvisited]
+        for at in np.flatnonzero(unvisited & (rates == 0)):  # in practice fresh roots: all others have been solved
             values[at] = self.cold_start_value(int(rows[at]))
         return values
 
@@ -146,9 +149,7 @@ class Dag:
             rates = stats.pass_rates(self.edges[row].children)
             if (rates > 0).any():
                 return float(rates[rates > 0].mean())
-        if stats.positive_count > 0:
-            return stats.positive_sum / stats.positive_count
-        return self.config.cold_start_value
+        return self._mean_pass_rate()
 
     def difficulty(self, row: int) -> float:
         """The pass rate by which a node is judged: its own once observed (0 counts), else the cold-start chain."""
@@ -156,6 +157,11 @@ class Dag:
         if stats.pass_weight[row] > 0:
             return float(stats.pass_sum[row] / stats.pass_weight[row])
         return self.cold_start_value(row)
+
+    def _mean_pass_rate(self) -> float:
+        """Mean of all positive pass rates, or the constant of a pool without any."""
+        stats = self.statistics
+        return stats.positive_sum / stats.positive_count if stats.positive_count else self.config.cold_start_value
 
     def kinship(self, rows: Rows) -> Floats:
         """Mean value [M] of each node's MinHash neighbours; 0 without neighbours (section G.12, item 4)."""

@@ -150,20 +150,16 @@ class BatchSelector:
         return Direction.DOWN
 
     def _second_parents(self, row: int, proposals: int) -> tuple[str | None, ...]:
-        """Second parents of the last `crossover` share of the proposals, drawn evenly from the pool."""
-        crossed = math.floor(self.config.crossover * proposals + 0.5)
-        ids: list[str | None] = [None] * (proposals - crossed)
-        ids.extend(self._draw_other(row) for _ in range(crossed))
-        return tuple(ids)
+        """Second parents [N]: none at first, then the `crossover` share of the proposals, drawn evenly from the pool.
 
-    def _draw_other(self, row: int) -> str | None:
-        """Another member, in the difficulty window if a few draws find one there; None when there is no other."""
-        stats, fallback = self.dag.statistics, None
-        for _ in range(_TRIES):
-            other = int(self.rng.integers(stats.size))
-            if other == row or not stats.alive[other]:
-                continue
-            if self._in_window(np.array([other]))[0]:
-                return self.dag.node(other).id
-            fallback = fallback or self.dag.node(other).id
-        return fallback
+        A draw in the difficulty window is preferred; a pool without another member gives None.
+        """
+        crossed = math.floor(self.config.crossover * proposals + 0.5)
+        draws = self.rng.integers(self.dag.statistics.size, size=(crossed, _TRIES))
+        other = (draws != row) & self.dag.statistics.alive[draws]
+        preferred = other & self._in_window(draws.ravel()).reshape(draws.shape)
+        ids: list[str | None] = [None] * (proposals - crossed)
+        for drawn, wanted, possible in zip(draws, preferred, other, strict=True):
+            usable = wanted if wanted.any() else possible
+            ids.append(self.dag.node(int(drawn[usable.argmax()])).id if usable.any() else None)
+        return tuple(ids)

@@ -100,7 +100,9 @@ class Guard:
         return report
 
     def finish(self, grace_s: float = 3.0) -> CleanUp:
-        """Clean up at the normal end of a run and end the guard. A second call does nothing."""
+        """Clean up at the normal end of a run and end the guard; call it after `ray.shutdown`, which otherwise runs at
+        exit and writes the session directory anew. A second call does nothing.
+        """
         if self._finished:
             return CleanUp()
         self._finished = True

@@ -43,7 +43,15 @@ def combine(saved: Sequence[str], given: Sequence[str]) -> list[str]:
 
 
 def prepare_run_dir(
-    *, resume: str, output_dir: Path, algo: str, name: str, seed: int, steps: int, config_yaml: str, overrides: Sequence[str]
+    *,
+    resume: str,
+    output_dir: Path,
+    algo: str,
+    name: str,
+    seed: int,
+    steps: int,
+    config_yaml: str,
+    overrides: Sequence[str],
 ) -> RunDir:
     """The directory that this launch writes to, held by this process.
 

@@ -91,7 +91,11 @@ def main() -> int:
     options = parser.parse_args()
     shown = 0
     for rollout in read_rollouts(options.path):
-        if options.role in (None, rollout.role) and options.verdict in (None, rollout.verdict) and shown < options.limit:
+        if (
+            options.role in (None, rollout.role)
+            and options.verdict in (None, rollout.verdict)
+            and shown < options.limit
+        ):
             print(describe(rollout), end="\n\n")
             shown += 1
     return 0

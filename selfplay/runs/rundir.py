@@ -1,8 +1,8 @@
 """The directory of one run, `outputs/<algo>/<timestamp>-<name>/`: made whole or not at all, held by one process.
 
-    config.yaml    the resolved settings            run.json       version, commit, overrides, launches
-    metrics.jsonl  one object a step                summary.json   status and results
-    pool/  rollouts/  checkpoints/  logs/
+config.yaml    the resolved settings            run.json       version, commit, overrides, launches
+metrics.jsonl  one object a step                summary.json   status and results
+pool/  rollouts/  checkpoints/  logs/
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ def create_run_dir(
         hidden = parent / f"{_CREATING}{now:%Y%m%d-%H%M%S}-{os.getpid()}"
         hidden.mkdir()
     except OSError as error:
-        raise RunDirError(f"output_dir: {str(output_dir)!r} is not allowed; {error.strerror}: {error.filename}") from error
+        raise RunDirError(
+            f"output_dir: {str(output_dir)!r} is not allowed; {error.strerror}: {error.filename}"
+        ) from error
     lock = _acquire(hidden)
     for folder in _FOLDERS:
         (hidden / folder).mkdir()

@@ -85,7 +85,9 @@ class Summary:
             KeyError, TypeError, ValueError: the object is not a summary.
         """
         scores = {
-            name: EvalScore(score["pass_at_1"], score["n"], (score["interval"][0], score["interval"][1])) if score else None
+            name: EvalScore(score["pass_at_1"], score["n"], (score["interval"][0], score["interval"][1]))
+            if score
+            else None
             for name, score in data["eval"].items()
         }
         return cls(

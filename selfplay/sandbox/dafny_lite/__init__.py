@@ -9,4 +9,7 @@ from selfplay.sandbox.dafny_lite.errors import MalformedError, Reason
 from selfplay.sandbox.dafny_lite.normal import alpha_normal_form, structure
 from selfplay.sandbox.dafny_lite.prover import DEFAULT_RLIMIT, DafnyLite
 
-__all__ = ["DEFAULT_RLIMIT", "DafnyLite", "MalformedError", "Reason", "alpha_normal_form", "structure"]
+# Part of every cached verdict's key: raise it with any change that can change a verdict.
+VERSION = 1
+
+__all__ = ["DEFAULT_RLIMIT", "VERSION", "DafnyLite", "MalformedError", "Reason", "alpha_normal_form", "structure"]

@@ -56,11 +56,9 @@ def prove(conditions: Conditions, rlimit: int) -> Proof:
     obligations = conditions.obligations
     if not obligations:
         return Proof(True)
-    lines = conditions.declarations.lines
-    conditions.declarations.lines = [*lines]
-    formula, names = _negation(conditions)
-    answer, values = satisfiable(conditions.declarations, formula, rlimit)
-    conditions.declarations.lines = lines
+    declarations = conditions.declarations.copy()
+    formula, names = _negation(conditions.steps, declarations)
+    answer, values = satisfiable(declarations, formula, rlimit)
     if answer is Answer.UNSAT:
         return Proof(True)
     if answer is Answer.SAT:
@@ -70,14 +68,14 @@ def prove(conditions: Conditions, rlimit: int) -> Proof:
     return _one_by_one(conditions, rlimit)
 
 
-def _negation(conditions: Conditions) -> tuple[str, list[str]]:
+def _negation(steps: list[str | Obligation], declarations: Declarations) -> tuple[str, list[str]]:
     """Facts and obligations, negated: some obligation fails while the facts before it hold.
 
     Each obligation gets a constant that, where true in a model, says that this one fails.
     """
-    declarations, names = conditions.declarations, []
+    names: list[str] = []
     formula = FALSE
-    for step in reversed(conditions.steps):
+    for step in reversed(steps):
         if isinstance(step, Obligation):
             name = declarations.constant("Bool", "fails")
             declarations.lines.append(f"(assert (=> {name} {lnot(step.goal)}))")

@@ -119,6 +119,12 @@ class Declarations:
         self.lines: list[str] = []
         self._shared: dict[str, str] = {}
 
+    def copy(self) -> Declarations:
+        """An independent continuation: what is added to it stays out of this one."""
+        other = Declarations()
+        other.lines, other._shared = [*self.lines], {**self._shared}
+        return other
+
     def constant(self, sort: str, hint: str = "c") -> str:
         """A fresh constant of sort "Int" or "Bool"."""
         name = f"{hint}!{len(self.lines)}"

@@ -1,0 +1,39 @@
+"""Settings of the verifiers. One dataclass for each; `registry.build_prover` turns one into a prover."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class DafnyLiteConfig:
+    """The embedded verifier.
+
+    `rlimit` bounds each z3 query, in z3's resource units. `cache` keeps verdicts in memory; `cache_path`, when it is
+    not empty, also in a file that later runs and other processes share.
+    """
+
+    name: str = "dafny_lite"
+    rlimit: int = 1_000_000
+    cache: bool = True
+    cache_path: str = ""
+
+
+@dataclass(frozen=True)
+class DafnyConfig:
+    """The `dafny` command.
+
+    `path` is the executable, `z3_path` the z3 it should use ("" for its own choice). `prover_time_limit_s` bounds each
+    proof inside Dafny, `time_limit_s` the whole process, in seconds.
+    """
+
+    name: str = "dafny"
+    path: str = "dafny"
+    z3_path: str = ""
+    prover_time_limit_s: int = 10
+    time_limit_s: float = 30.0
+    cache: bool = True
+    cache_path: str = ""
+
+
+ProverConfig = DafnyLiteConfig | DafnyConfig

@@ -1,0 +1,102 @@
+"""What Dafny accepts and a judge must not: bans on the text, before Dafny sees it.
+
+Dafny verifies programs with `{:verify false}`, `{:axiom}`, `:| assume`, `decreases *` and more, even with /noCheating.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+class ForbiddenError(ValueError):
+    """A text with a way around the proof, or that is not one specification or one body."""
+
+
+_BANNED = re.compile(r"\b(?:assume|axiom|expect|include|extern|print)\b|\{\s*:|\bdecreases\s*\*|#(?:if|else|elsif|endif)")
+_DECLARATIONS = re.compile(
+    r"\b(?:method|function|predicate|lemma|colemma|constructor|class|trait|module|datatype|codatatype|newtype|type"
+    r"|iterator|import|export|const|abstract|copredicate)\b"
+)
+_PIECE = re.compile(
+    r"""//[^\n]*|/\*|@"(?:[^"]|"")*"|"(?:\\.|[^"\\\n])*"|(?<![A-Za-z0-9_'?])'(?:\\.|[^'\\\n])'""", re.DOTALL
+)
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+_STRANGE = re.compile(r"\r(?!\n)|[^\t\n\r\x20-\x7e]")
+
+
+def check_spec_text(spec: str) -> None:
+    """Refuses bans, anything but one method, and a specification without `ensures`.
+
+    Raises:
+        ForbiddenError: with one line that says why.
+    """
+    code = _checked(spec)
+    declared = _DECLARATIONS.findall(code)
+    if declared != ["method"]:
+        raise ForbiddenError("the specification has to declare one method and nothing else")
+    if not re.search(r"\bensures\b", code):
+        raise ForbiddenError("no_ensures: the method has no postcondition")
+
+
+def check_answer(answer: str) -> None:
+    """Refuses bans, declarations, and anything that is not one balanced block.
+
+    Raises:
+        ForbiddenError: with one line that says why.
+    """
+    code = _checked(answer).strip()
+    if _DECLARATIONS.search(code):
+        raise ForbiddenError("the answer declares something")
+    depth = 0
+    for index, character in enumerate(code):
+        depth += (character == "{") - (character == "}")
+        if depth <= 0 and index < len(code) - 1:
+            raise ForbiddenError("the answer is not one block")
+    if not code.startswith("{") or depth != 0:
+        raise ForbiddenError("the answer is not one block")
+
+
+def _checked(text: str) -> str:
+    """The text without comments and string contents, after the bans; those hold inside strings too."""
+    with_strings, code = _strip(text)
+    for seen in (with_strings, code):
+        banned = _BANNED.search(seen)
+        if banned:
+            raise ForbiddenError(f"`{' '.join(banned.group().split())}` is forbidden")
+    return code
+
+
+def _strip(text: str) -> tuple[str, str]:
+    """The text without comments, and that without string and character literals too."""
+    if "#" in text and re.search(r"^\s*#", text, re.M):
+        raise ForbiddenError("preprocessor directives are forbidden")
+    kept: list[str] = []
+    bare: list[str] = []
+    done = 0
+    while found := _PIECE.search(text, done):
+        kept.append(text[done : found.start()])
+        bare.append(text[done : found.start()])
+        end = _comment_end(text, found.start()) if found.group() == "/*" else found.end()
+        if not found.group().startswith("/"):
+            kept.append(found.group())
+            bare.append('""')
+        elif re.search(r"\r(?!\n)|\0", text[found.start() : end]):
+            raise ForbiddenError("a control character in a comment")
+        kept.append(" ")
+        bare.append(" ")
+        done = end
+    kept.append(text[done:])
+    bare.append(text[done:])
+    strange = _STRANGE.search("".join(kept))
+    if strange:
+        raise ForbiddenError(f"{strange.group()!r} outside a comment")
+    return "".join(kept), "".join(bare)
+
+
+def _comment_end(text: str, start: int) -> int:
+    level = 0
+    for edge in _COMMENT_EDGE.finditer(text, start):
+        level += 1 if edge.group() == "/*" else -1
+        if level == 0:
+            return edge.end()
+    raise ForbiddenError("an unclosed comment")

@@ -1,0 +1,148 @@
+"""The engine on a real launch: Ray, an FSDP rank, a vLLM server, a frozen server and the toy episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from selfplay.engine.episode import Task
+from selfplay.engine.errors import RolloutFailed
+from selfplay.engine.session import Session
+if TYPE_CHECKING:
+    from selfplay.engine.trainer import RowView  # imports verl, which wants its environment set first
+
+PROBE = [5, 60, 7, 80, 9, 100, 11, 12]
+
+
+def centred(rows: Sequence[RowView]) -> list[float]:
+    """Reward minus the batch's mean reward."""
+    mean = sum(row.reward for row in rows) / len(rows)
+    return [row.reward - mean for row in rows]
+
+
+def tasks(n: int, sessions: int = 2) -> list[Task]:
+    return [Task({"text": f"q{i}"}, sessions, "toy") for i in range(n)]
+
+
+def gap(session: Session) -> float:
+    """Largest difference between the actor's and the server's log-probs of a fixed text."""
+    actor, server = session.score(PROBE)
+    assert len(actor) == len(server) == len(PROBE) - 1
+    return max(abs(a - b) for a, b in zip(actor, server, strict=True))
+
+
+def test_actor_and_server_agree_after_start(session: Session) -> None:
+    assert gap(session) < 1e-4
+
+
+def test_rows_of_a_session_keep_their_roles_groups_and_rewards(session: Session) -> None:
+    seen: list[RowView] = []
+
+    def advantages(rows: Sequence[RowView]) -> list[float]:
+        seen.extend(rows)
+        return centred(rows)
+
+    result = session.step(tasks(3), advantages, lr=1e-3)
+    proposals = [row for row in result.rows if row["role"] == "proposer"]
+    assert len(proposals) == 6  # 3 tasks x 2 sessions, whatever came of them
+    for row in proposals:
+        attempts = [r for r in result.rows if r["role"] == "solver" and r["group"] == f"{row['group']}/{row['key'][-3]}"]
+        assert len(attempts) == (3 if row["accepted"] else 0)
+        mean = sum(r["reward"] for r in attempts) / max(1, len(attempts))
+        assert row["reward"] == pytest.approx(mean)
+        assert [r["attempt"] for r in attempts] == list(range(len(attempts)))
+    assert [row.key for row in seen] == [row["key"] for row in result.rows]
+    assert all(row["tokens"] <= 6 for row in result.rows)
+    assert result.metrics["training/rollout_actor_probs_pearson_corr"] > 0.99
+
+
+def test_a_step_takes_any_number_of_rows(session: Session) -> None:
+    for n, sessions in ((1, 1), (5, 3)):
+        result = session.step(tasks(n, sessions), centred, lr=1e-3)
+        assert sum(row["role"] == "proposer" for row in result.rows) == n * sessions
+        assert result.metrics["training/rollout_actor_probs_pearson_corr"] > 0.99
+
+
+def test_zero_advantages_leave_the_weights_alone(session: Session) -> None:
+    session.reset_optimizer()
+    before = session.digest()[0]["weights"]
+    result = session.step(tasks(2), lambda rows: [0.0] * len(rows), lr=1e-3)
+    assert result.metrics["actor/grad_norm"] == 0.0
+    assert session.digest()[0]["weights"] == before
+    session.step(tasks(2), lambda rows: [float(i % 2) for i in range(len(rows))], lr=1e-3)
+    assert session.digest()[0]["weights"] != before
+
+
+def test_a_broken_weight_sync_is_seen(session: Session, tmp_path: Path) -> None:
+    session.save(tmp_path / "state")
+    session.perturb(0.5)
+    assert gap(session) > 0.1
+    result = session.step(tasks(3), lambda rows: [0.0] * len(rows), lr=0.0)
+    assert result.metrics["training/rollout_actor_probs_pearson_corr"] < 0.99
+    session.load(tmp_path / "state")
+    assert gap(session) < 1e-4
+
+
+def test_roles_switch_by_loading_state(session: Session, tmp_path: Path) -> None:
+    session.step(tasks(2), centred, lr=1e-3)
+    session.save(tmp_path / "a")
+    digest_a, score_a = session.digest(), session.score(PROBE)
+    session.step(tasks(2), lambda rows: [1.0] * len(rows), lr=1e-2)
+    session.save(tmp_path / "b")
+    digest_b = session.digest()
+    assert digest_a != digest_b
+    session.load(tmp_path / "a")
+    assert session.digest() == digest_a
+    assert session.score(PROBE)[0] == pytest.approx(score_a[0], abs=1e-5)
+    assert gap(session) < 1e-4
+    session.load(tmp_path / "b")
+    assert session.digest() == digest_b
+
+
+def test_equal_seeds_give_equal_steps(session: Session, tmp_path: Path) -> None:
+    session.save(tmp_path / "start")
+    outcomes = []
+    for _ in range(2):
+        session.load(tmp_path / "start", step=100)
+        result = session.step(tasks(4), centred, lr=1e-3)
+        outcomes.append((result.rows, session.digest()))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_supervised_steps_learn_and_reach_the_server(session: Session) -> None:
+    pair = (PROBE[:3], PROBE[3:])
+    first = session.sft([pair] * 16, batch_size=4, lr=1e-2)
+    last = session.sft([pair] * 16, batch_size=4, lr=1e-2)
+    assert len(first) == 4
+    assert last[-1] < first[0] / 2
+    session.reset_optimizer()
+    session.sync()
+    assert gap(session) < 1e-4
+
+
+def test_the_frozen_server_does_not_move(session: Session) -> None:
+    def ask(frozen: bool) -> list[list[int]]:
+        samples = session.generate([PROBE] * 4, max_tokens=6, seed_key=("frozen",), frozen=frozen)
+        return [sample.token_ids for sample in samples]
+
+    frozen, policy = ask(True), ask(False)
+    session.step(tasks(2), lambda rows: [1.0] * len(rows), lr=3e-2)
+    assert ask(True) == frozen
+    assert ask(False) != policy
+
+
+def test_samples_of_one_prompt_differ_and_repeat(session: Session) -> None:
+    first = session.generate([PROBE] * 8, max_tokens=8, seed_key=("x",))
+    again = session.generate([PROBE] * 8, max_tokens=8, seed_key=("x",))
+    assert [s.token_ids for s in first] == [s.token_ids for s in again]
+    assert len({tuple(s.token_ids) for s in first}) > 1
+
+
+def test_a_failing_episode_names_its_reason_and_the_session_goes_on(session: Session) -> None:
+    with pytest.raises(RolloutFailed, match="the toy verifier exploded"):
+        session.step([Task({"text": "q"}, 2, "failing")], centred, lr=1e-3)
+    result = session.step(tasks(2), centred, lr=1e-3)
+    assert result.rows

@@ -20,9 +20,8 @@ LOG = VENV / "install.log"
 def main(lock: str, stamp: str) -> int:
     """Create or update the environment and write the stamp file that says it is complete."""
     if sys.version_info[:2] != (3, 11):
-        return fail(
-            f"Python 3.11 is needed; {sys.executable} is {sys.version.split()[0]} (set PYTHON=/path/to/python3.11)"
-        )
+        found = f"{sys.executable} is {sys.version.split()[0]}"
+        return fail(f"Python 3.11 is needed; {found} (make PYTHON=/path/to/python3.11 ...)")
     try:
         import ensurepip  # noqa: F401  (Debian ships it apart from Python)
     except ImportError:
@@ -69,31 +68,48 @@ def pip(arguments: "list[str]", total: int, what: str) -> int:
 
 def run(command: "list[str]", total: int = 0, what: str = "") -> int:
     """Run a command with its output in the log; with `total`, count pip's packages as they come."""
-    live, seen, shown = sys.stdout.isatty(), 0, -1
     with LOG.open("a") as log:
         log.write("$ " + " ".join(command) + "\n")
         log.flush()
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=str(ROOT))
         assert process.stdout is not None
+        counter = Counter(total, what)
         for line in process.stdout:
             log.write(line)
-            seen += line.startswith(("Collecting ", "Requirement already satisfied", "Obtaining ", "Processing "))
-            unpacking = line.startswith("Installing collected packages")
-            if total > 1 and (unpacking or seen // (1 if live else 50) != shown):
-                shown = seen // (1 if live else 50)
-                note = "unpacking" if unpacking else "fetching"
-                print(
-                    f"{chr(13) if live else ''}setup: {note} {what} {min(seen, total)}/{total} ",
-                    end="" if live else "\n",
-                    flush=True,
-                )
-            elif total == 1 and shown < 0:
-                shown = 0
-                print(f"setup: installing {what}", flush=True)
-        code = process.wait()
-    if live and total > 1:
-        print(flush=True)
-    return code
+            counter.take(line)
+        counter.end()
+        return process.wait()
+
+
+class Counter:
+    """pip's lines as one short line: redrawn on a terminal, printed every 50 packages elsewhere."""
+
+    def __init__(self, total: int, what: str) -> None:
+        self.total, self.what = total, what
+        self.live = sys.stdout.isatty()
+        self.seen = 0
+        if total == 1:
+            print(f"setup: installing {what}", flush=True)
+
+    def take(self, line: str) -> None:
+        """Count a line of pip's that begins a package."""
+        if line.startswith("Installing collected packages"):
+            self.show("unpacking")
+        elif line.startswith(("Collecting ", "Requirement already satisfied")):
+            self.seen += 1
+            if self.live or self.seen % 50 == 0:
+                self.show("fetching")
+
+    def show(self, doing: str) -> None:
+        """Say what is being done to how many packages."""
+        if self.total > 1:
+            start, end = ("\r", " ") if self.live else ("", "\n")
+            print(f"{start}setup: {doing} {self.what} {self.seen}/{self.total}", end=end, flush=True)
+
+    def end(self) -> None:
+        """Leave the redrawn line."""
+        if self.live and self.total > 1:
+            print(flush=True)
 
 
 def fail(message: str) -> int:

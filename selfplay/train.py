@@ -84,7 +84,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
 
 def single_run(arguments: Arguments) -> int:
     """One run, or what `--cfg job` and `dry_run=true` print of it."""
-    from selfplay.config.load import load_config, to_yaml
+    from selfplay.config.load import load_config, to_yaml, with_saved_overrides
 
     overrides = with_saved_overrides(arguments.overrides)
     config = load_config(overrides)
@@ -100,21 +100,6 @@ def single_run(arguments: Arguments) -> int:
         return run_algorithm(config, run_dir)
 
 
-def with_saved_overrides(overrides: Sequence[str]) -> list[str]:
-    """With `resume=<path>`, the overrides of that run below the given ones; otherwise the given ones."""
-    from selfplay.config.load import parse
-    from selfplay.runs.resume import combine, saved_overrides
-    from selfplay.runs.rundir import RunDirError
-
-    for override in parse(overrides):
-        if override.key_or_group == "resume" and override.value() not in ("auto", "never", None, ""):
-            try:
-                return combine(saved_overrides(Path(str(override.value()))), overrides)
-            except RunDirError as error:
-                raise ConfigError(str(error)) from error
-    return list(overrides)
-
-
 def open_run(config: Config, overrides: Sequence[str]) -> RunDir:
     """The run's directory, fresh or continued, held until it is closed.
 
@@ -122,8 +107,8 @@ def open_run(config: Config, overrides: Sequence[str]) -> RunDir:
         ConfigError: it cannot be made, is no run, is in use, or belongs to another run.
     """
     from selfplay.config.load import to_yaml
+    from selfplay.runs.files import RunDirError
     from selfplay.runs.resume import prepare_run_dir
-    from selfplay.runs.rundir import RunDirError
 
     try:
         return prepare_run_dir(

@@ -125,6 +125,10 @@ class Runtime:
 
     # ---------------------------------------------------------------- stopping
 
+    @property
+    def stop_requested(self) -> bool:
+        return self._stop.requested
+
     def between_steps(self) -> None:
         """Raise Interrupted when a stop was asked for."""
         self._stop.raise_if_requested()
@@ -135,7 +139,7 @@ class Runtime:
 
     def _check_alive(self) -> str | None:
         session = self._session
-        if session is None:
+        if session is None or self._stop.requested:  # a signal to the whole group ends the workers too
             return None
         try:
             session.check_alive()

@@ -14,6 +14,7 @@ class BackboneConfig:
     """
 
     name: str = "tiny"
+    prompts: str = "compact"  # compact: a few tokens, for models warmed up on them | full: for instruction models
     kind: str = "tiny"
     path: str = ""  # a local folder or a hub name
     seed: int = 0  # initial weights

@@ -28,7 +28,7 @@ def nearest(name: str, valid: Iterable[str]) -> str:
 
 
 def unknown_key(override: str, valid: Iterable[str]) -> ConfigError:
-    """The key of `override` (`key=value`) is no setting. `valid` are all full keys; the message lists those beside it."""
+    """The key of `override` (`key=value`) is no setting. `valid` are all full keys; those beside it are listed."""
     key = override.partition("=")[0]
     names = set(valid)
     names |= {name.rpartition(".")[0] for name in names if "." in name}

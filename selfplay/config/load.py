@@ -16,8 +16,10 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException, Vali
 
 import selfplay
 from selfplay.config.errors import ConfigError, one_line, unknown_key, unknown_option, with_nearest
-from selfplay.config.schema import GROUPS, Config, register
+from selfplay.config.schema import GROUPS, RESUME_WORDS, Config, register
 from selfplay.config.validate import problems
+from selfplay.runs.files import RunDirError
+from selfplay.runs.resume import combine, saved_overrides
 
 _WANTED = {int: "a whole number", float: "a number", bool: "true or false", str: "text", list: "a list"}
 
@@ -76,7 +78,7 @@ def parse(overrides: Sequence[str]) -> list[Override]:
             parsed.extend(parser.parse_overrides([text]))
         except OverrideParseException as error:
             raise ConfigError(
-                f"{text}: not an override; they are written key=value, with quotes around values that hold , = or blanks"
+                f"{text}: not an override; write key=value, with quotes around a value that holds , = or blanks"
             ) from error
     return parsed
 
@@ -94,6 +96,21 @@ def _check_form(override: Override) -> None:
         optional = key == "experiment" and override.value() is None
         if not optional and override.value() not in group_options(key):
             raise unknown_option(key, given, group_options(key))
+
+
+def with_saved_overrides(overrides: Sequence[str]) -> list[str]:
+    """With `resume=<path>`, the overrides of that run below the given ones; otherwise the given ones.
+
+    Raises:
+        ConfigError: there is no run at the path.
+    """
+    for override in parse(overrides):
+        if override.key_or_group == "resume" and override.value() not in (*RESUME_WORDS, None, ""):
+            try:
+                return combine(saved_overrides(Path(str(override.value()))), overrides)
+            except RunDirError as error:
+                raise ConfigError(str(error)) from error
+    return list(overrides)
 
 
 def to_yaml(config: Config) -> str:

@@ -25,7 +25,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from selfplay.config.errors import ConfigError
-from selfplay.config.load import conf_dir, load_config, parse
+from selfplay.config.load import conf_dir, load_config, parse, with_saved_overrides
 from selfplay.config.schema import register
 from selfplay.runs.files import to_json, write_atomic
 from selfplay.runs.summary import ExitCode, Status
@@ -44,10 +44,10 @@ def sweep(overrides: Sequence[str]) -> int:
     jobs = expand(parsed)
     for number, job in enumerate(jobs):
         try:
-            load_config(job)
+            load_config(with_saved_overrides(job))
         except ConfigError as error:
             raise ConfigError(f"job {number} ({' '.join(job) or 'defaults'}): {error}") from error
-    folder = _sweep_dir(parsed)
+    folder = _make_sweep_dir(parsed)
     register()
     arguments = [sys.argv[0], "--multirun", *overrides, f"hydra.sweep.dir={folder}"]
     saved, sys.argv = sys.argv, arguments
@@ -86,11 +86,11 @@ def report(folder: Path) -> int:
     """Print how each job ended, from the files that the jobs left; returns the sweep's exit code."""
     records = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob(f"*/{RESULT}")]
     table = Table(box=None, pad_edge=False)
-    for title in ("job", "overrides", "status", "exit code"):
+    for title in ("job", "status", "exit code", "overrides"):
         table.add_column(title, overflow="fold")
     for record in sorted(records, key=lambda record: int(record["number"])):
         code = int(record["exit_code"])
-        row = (str(record["number"]), escape(" ".join(record["overrides"])), str(Status.of(code)), str(code))
+        row = (str(record["number"]), str(Status.of(code)), str(code), escape(" ".join(record["overrides"])))
         table.add_row(*row)
     Console(soft_wrap=True).print(table)
     codes = {int(record["exit_code"]) for record in records}
@@ -113,8 +113,13 @@ def _call(command: Sequence[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _sweep_dir(parsed: Sequence[Override]) -> Path:
+def _make_sweep_dir(parsed: Sequence[Override]) -> Path:
     """`<output_dir>/multirun/<timestamp>`; the process id keeps two sweeps of one second apart."""
     given = [override.value() for override in parsed if override.key_or_group == "output_dir"]
-    base = given[-1] if given and isinstance(given[-1], str) else "outputs"
-    return Path(base) / "multirun" / f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}"
+    base = Path(given[-1] if given and isinstance(given[-1], str) else "outputs")
+    folder = base / "multirun" / f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}"
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise ConfigError(f"output_dir: {str(base)!r} is not allowed; {error.strerror}: {error.filename}") from error
+    return folder

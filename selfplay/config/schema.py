@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
@@ -57,14 +58,13 @@ class Config:
             raise ValueError("resume: '' is not allowed; it is never, auto or the path of a run directory")
 
 
+@cache
 def register() -> None:
-    """Give Hydra the dataclasses, so that every override is checked against them. Safe to call again."""
+    """Give Hydra the dataclasses, so that every override is checked against them. Does its work once."""
     store = ConfigStore.instance()
     store.store(name="schema", node=Config)
     for group, members in SCHEMAS.items():
         for name, node in members.items():
             structured = OmegaConf.structured(node)
-            OmegaConf.set_readonly(
-                structured, False
-            )  # a frozen dataclass is read-only to OmegaConf, overrides included
+            OmegaConf.set_readonly(structured, False)  # OmegaConf lets nothing override a frozen dataclass
             store.store(group=group, name=f"{name}_schema", node=structured)

@@ -8,6 +8,8 @@ from typing import Any
 
 from selfplay.config.schema import Config
 
+ROLES = ("proposer", "solver")
+
 
 def problems(config: Config) -> list[str]:
     """Everything wrong with `config`, as `full.key: reason`; empty if it can run."""
@@ -28,23 +30,22 @@ def _own_checks(node: Any, prefix: str) -> Iterator[str]:
 
 
 def _across(config: Config) -> Iterator[str]:
-    """Combinations of components that cannot work."""
-    algo, backbone = config.algo, config.backbone
-    if backbone.kind == "tiny":
-        for role in ("proposer", "solver"):
-            section = getattr(algo, role, None)
-            if section is not None and section.max_tokens >= backbone.max_positions:
+    """Combinations of components that cannot work: a prompt with its answer must fit wherever it goes."""
+    algo, cluster = config.algo, config.cluster
+    prompt = algo.max_prompt_tokens
+    answers = {f"algo.{role}.max_tokens": getattr(algo, role).max_tokens for role in ROLES if hasattr(algo, role)}
+    if config.backbone.kind == "tiny":  # other backbones bring their own context length
+        room = config.backbone.max_positions - prompt
+        for key, answer in answers.items():
+            if answer > room:
                 yield (
-                    f"algo.{role}.max_tokens: {section.max_tokens} is not allowed; it must be below"
-                    f" backbone.max_positions={backbone.max_positions}"
+                    f"{key}: {answer} is not allowed; it must be at most {room}, which algo.max_prompt_tokens={prompt}"
+                    f" leaves of backbone.max_positions={config.backbone.max_positions}"
                 )
-    if config.cluster.device == "cpu" and config.cluster.rollout.max_num_batched_tokens < _longest(config):
-        yield (
-            f"cluster.rollout.max_num_batched_tokens: {config.cluster.rollout.max_num_batched_tokens} is not allowed;"
-            f" it must be at least the {_longest(config)} tokens of one sequence"
-        )
-
-
-def _longest(config: Config) -> int:
-    """Tokens of the longest sequence the backbone takes, where that is a setting; 0 otherwise."""
-    return config.backbone.max_positions if config.backbone.kind == "tiny" else 0
+    longest = prompt + max(answers.values())
+    for key, tokens in (
+        ("cluster.rollout.max_num_batched_tokens", cluster.rollout.max_num_batched_tokens),
+        ("cluster.fsdp.max_tokens_per_rank", cluster.fsdp.max_tokens_per_rank),
+    ):
+        if tokens < longest:
+            yield f"{key}: {tokens} is not allowed; it must be at least {longest}, the longest prompt with its answer"

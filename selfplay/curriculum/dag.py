@@ -172,7 +172,8 @@ class Dag:
             return np.zeros(len(rows))
         values = np.zeros(kin.shape)
         values[known] = self.values(neighbours)[np.searchsorted(neighbours, kin[known])]
-        return np.divide(values.sum(1), known.sum(1), out=np.zeros(len(rows)), where=known.any(1))
+        means: Floats = np.divide(values.sum(1), known.sum(1), out=np.zeros(len(rows)), where=known.any(1))
+        return means
 
     def unsolvable(self) -> Rows:
         """Non-root rows with enough discounted visits and attempts but no pass (`prune_unsolvable`, section G.9)."""

@@ -15,7 +15,7 @@ import os
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,7 @@ def save_snapshot(folder: str | Path, snapshot: Snapshot) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     generation = _generation(folder) + 1
     packed = io.BytesIO()
-    np.savez(packed, **snapshot.arrays)
+    np.savez(packed, **cast("dict[str, Any]", snapshot.arrays))
     contents = {
         f"nodes.{generation}.jsonl": _encode_nodes(snapshot.nodes),
         f"arrays.{generation}.npz": packed.getvalue(),

@@ -7,13 +7,14 @@ dropped, so that a comment cannot pass for novelty. It never fails: an unknown c
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _TOKEN = re.compile(
     r"(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<word>[A-Za-z_][A-Za-z0-9_'?]*)|(?P<number>\d+(?:\.\d+)?)"
     r"|(?P<string>\"(?:\\.|[^\"\\])*\")|(?P<operator><==>|==>|<==|<=|>=|==|!=|&&|\|\||:=|:\||::|->|=>|\.\.|\S)",
     re.DOTALL,
 )
-_CLAUSE = re.compile(r"\b(?:requires|ensures|decreases|modifies|reads)\b")
+_CLAUSES = frozenset(("requires", "ensures", "decreases", "modifies", "reads"))
 # Words that are language, not names: keywords, types and constants of Dafny and Verus.
 _KEYWORDS = (
     "method function predicate lemma returns requires ensures decreases modifies reads invariant forall exists "
@@ -29,14 +30,11 @@ def tokens(text: str) -> list[str]:
     return [m.group() for m in _TOKEN.finditer(text) if m.lastgroup != "comment"]
 
 
-def clauses(text: str) -> str:
-    """The text from its first clause on, or all of it when it has none.
-
-    Comments go first: a header's comment may hold the word that starts a clause.
-    """
-    bare = _TOKEN.sub(lambda m: " " if m.lastgroup == "comment" else m.group(), text)
-    found = _CLAUSE.search(bare)
-    return bare[found.start() :] if found else bare
+def clause_tokens(text: str) -> list[str]:
+    """The tokens from the first clause on, or all of them when there is no clause."""
+    words = tokens(text)
+    start = next((i for i, word in enumerate(words) if word in _CLAUSES), 0)
+    return words[start:]
 
 
 def shingles(text: str, longest: int) -> set[str]:
@@ -44,7 +42,7 @@ def shingles(text: str, longest: int) -> set[str]:
 
     Never empty: a text without any token gives {""}, so that two such texts are equal and not incomparable.
     """
-    words = tokens(clauses(text))
+    words = clause_tokens(text)
     grams = {" ".join(words[i : i + n]) for n in range(1, longest + 1) for i in range(len(words) - n + 1)}
     return grams or {""}
 
@@ -54,11 +52,13 @@ def jaccard(a: set[str], b: set[str]) -> float:
     return len(a & b) / len(a | b)
 
 
+@lru_cache(maxsize=4096)
 def rename_form(text: str) -> str:
     """The text with its names numbered in order of appearance; equal for two texts that differ in names alone."""
     return _normalised(text, literal=None)
 
 
+@lru_cache(maxsize=4096)
 def structural_form(text: str) -> str:
     """The text with names numbered by appearance and every literal replaced: what is left is its structure."""
     return _normalised(text, literal="0")

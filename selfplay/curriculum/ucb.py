@@ -127,7 +127,8 @@ class BatchSelector:
             return np.ones(len(rows), dtype=np.bool_)
         low, high = zpd_bounds(self.ability, self.config)
         rates = stats.pass_rates(rows)
-        return (stats.pass_weight[rows] == 0) | ((rates >= low) & (rates <= high))
+        within: NDArray[np.bool_] = (stats.pass_weight[rows] == 0) | ((rates >= low) & (rates <= high))
+        return within
 
     def _feasible(self, rows: Rows) -> Rows:
         """The rows in the window, or all when it holds none: a batch is never left without seeds."""

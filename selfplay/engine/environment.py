@@ -29,6 +29,7 @@ def variables(cluster: ClusterConfig, run_token: str) -> dict[str, str]:
         "DO_NOT_TRACK": "1",
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_DEDUP_LOGS": "0",
+        "RAY_worker_niceness": "0",  # at Ray's 15 any other program on the machine starves the run
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     }
     if cluster.device != "cpu":

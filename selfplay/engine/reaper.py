@@ -86,7 +86,7 @@ class Guard:
         if not is_ray_session(path):
             raise ValueError(f"not a Ray session directory of this user: {path}")
         self._inventory.session = path.absolute()
-        if not self._send(f"session {self._inventory.session}"):
+        if self._finished or not self._send(f"session {self._inventory.session}"):
             raise RuntimeError(f"the guard (process {self.pid}) has ended; see {self.log_path}")
 
     def clean_up(self, grace_s: float = 3.0) -> CleanUp:
@@ -113,14 +113,15 @@ class Guard:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         self._state_path.unlink(missing_ok=True)
         return report
 
     def _send(self, line: str) -> bool:
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(line + "\n")
-            self._process.stdin.flush()
+            os.write(self._process.stdin.fileno(), f"{line}\n".encode())  # unbuffered: nothing to flush at the end
         except BrokenPipeError:
             return False
         return True

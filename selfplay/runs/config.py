@@ -1,4 +1,4 @@
-"""What a run writes beside its checkpoints, and where people watch it. Plain dataclasses: nothing heavy is imported here."""
+"""What a run writes beside its checkpoints, and where people watch it. Plain dataclasses, nothing heavy imported."""
 
 from __future__ import annotations
 

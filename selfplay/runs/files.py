@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 
+class RunDirError(ValueError):
+    """A run's directory, or a file in it, cannot be used; the message is one line that names it."""
+
+
 def write_atomic(path: Path, text: str) -> None:
     """Replace `path` by `text`: a reader, or a process after a crash, sees the old content or the new.
 

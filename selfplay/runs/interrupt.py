@@ -17,7 +17,7 @@ from selfplay.runs.summary import ExitCode
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Interrupted(Exception):  # noqa: N818 (an event, not an error)
+class Interrupted(Exception):
     """The run was asked to stop. Ends with exit code 130 once the state is saved."""
 
 

@@ -36,7 +36,7 @@ def scalars(values: Mapping[str, Any]) -> dict[str, float]:
 
 
 class TensorBoardLogger:
-    """Event files in `<run>/tensorboard`. `first_step` hides points that a killed launch wrote beyond its checkpoint."""
+    """Event files in `<run>/tensorboard`. `first_step` hides points of a killed launch beyond its checkpoint."""
 
     def __init__(self, folder: Path, first_step: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -64,7 +64,7 @@ class WandbLogger:
             project=settings.wandb.project,
             entity=settings.wandb.entity or None,
             name=run_path.name,
-            id=run_path.name.replace("~", "-"),
+            id=run_path.name.replace("+", "-"),
             resume="allow" if settings.wandb.mode == "online" else None,
             dir=str(run_path),
             config=dict(config),

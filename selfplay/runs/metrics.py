@@ -1,4 +1,4 @@
-"""`metrics.jsonl`: one JSON object a step, in order, the last one possibly missing after a crash but never half there."""
+"""`metrics.jsonl`: one JSON object a step, in order; after a crash the last may be missing but is never half there."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from selfplay.runs.files import to_json, write_atomic
+from selfplay.runs.files import RunDirError, to_json, write_atomic
 
 
 class MetricsLog:
-    """Appends to a metrics file. A torn last line, left by a process that was killed, is cut off when the file is opened.
+    """Appends to a metrics file. A torn last line, left by a process that was killed, is cut off on opening.
 
     Write a step's line *before* committing its checkpoint: then no checkpointed step is without its line, and
     `truncate_after` with the step of the checkpoint makes the file what an unbroken run would have had.
@@ -31,13 +31,13 @@ class MetricsLog:
 
     def truncate_after(self, step: int) -> int:
         """Drop every line of a step beyond `step`, all at once or not at all; returns how many were dropped."""
-        lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if int(json.loads(line)["step"]) <= step]
-        if len(kept) < len(lines):
+        records = list(read_metrics(self.path))
+        kept = [record for record in records if record["step"] <= step]
+        if len(kept) < len(records):
             self._file.close()
-            write_atomic(self.path, "".join(kept))
+            write_atomic(self.path, "".join(to_json(record) + "\n" for record in kept))
             self._file = self.path.open("a", encoding="utf-8")
-        return len(lines) - len(kept)
+        return len(records) - len(kept)
 
     def close(self) -> None:
         self._file.close()
@@ -57,7 +57,7 @@ def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a metrics file, oldest first; a torn last line is left out.
 
     Raises:
-        ValueError: a whole line is not a JSON object; names file and line.
+        RunDirError: a whole line is not a step's JSON object; names file and line.
     """
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, start=1):
@@ -65,6 +65,7 @@ def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
                 return
             try:
                 record = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise ValueError(f"{path}:{number}: not a JSON object: {error}") from error
+                int(record["step"])
+            except (ValueError, TypeError, KeyError) as error:
+                raise RunDirError(f"{path}:{number}: not a step's metrics: {error!r}") from error
             yield record

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from rich.console import Console
@@ -24,9 +24,12 @@ RECENT = 20  # steps whose mean duration the time left is computed from
 
 
 class Progress:
-    """Shows one run; use as a context manager. All methods return at once."""
+    """Shows one run; use as a context manager. All methods return at once. `now` is the clock, in seconds."""
 
-    def __init__(self, logging: LoggingConfig, console: Console | None = None) -> None:
+    def __init__(
+        self, logging: LoggingConfig, console: Console | None = None, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._now = now
         self.console = console or Console(file=sys.stdout, highlight=False, soft_wrap=True)
         mode = logging.console
         if mode == "auto":
@@ -38,7 +41,7 @@ class Progress:
         self._step, self._total = 0, 0
         self._shown: dict[str, float] = {}
         self._durations: deque[float] = deque(maxlen=RECENT)
-        self._started = self._step_ended = time.monotonic()
+        self._started = self._step_ended = self._now()
         self._printed = -float("inf")
 
     def __enter__(self) -> Progress:
@@ -56,13 +59,13 @@ class Progress:
         """Enter a phase of `total` steps (0: it has no steps) that begins after `step`; the time left starts anew."""
         self._phase, self._step, self._total = name, step, total
         self._durations.clear()
-        self._step_ended = time.monotonic()
+        self._step_ended = self._now()
         self._shown = {}
         self._show(force=True)
 
     def step(self, step: int, **values: float) -> None:
         """Step `step` of the phase is done. `values` are shown by their names: reward, pass_rate, pool, loss, ..."""
-        now = time.monotonic()
+        now = self._now()
         self._durations.append(now - self._step_ended)
         self._step_ended, self._step = now, step
         self._shown = dict(values)
@@ -80,7 +83,7 @@ class Progress:
 
     def line(self) -> str:
         """The line as it stands."""
-        parts = [f"{clock(time.monotonic() - self._started)}  {self._phase}"]
+        parts = [f"{clock(self._now() - self._started)}  {self._phase}"]
         if self._total:
             parts.append(f"step {self._step}/{self._total}")
         parts.extend(f"{name.replace('_', ' ')} {number(value)}" for name, value in self._shown.items())
@@ -105,8 +108,8 @@ class Progress:
     def _show(self, force: bool) -> None:
         if self._live is not None:
             self._live.update(Text(self.line()))
-        elif self.mode == "plain" and (force or time.monotonic() - self._printed >= self.plain_every_s):
-            self._printed = time.monotonic()
+        elif self.mode == "plain" and (force or self._now() - self._printed >= self.plain_every_s):
+            self._printed = self._now()
             self.console.print(escape(self.line()))
 
 

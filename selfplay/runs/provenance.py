@@ -13,7 +13,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def provenance() -> dict[str, Any]:
-    """`version`, `commit` (None outside a clone), `dirty`, `python`, `packages`. Reads metadata only, imports nothing."""
+    """`version`, `commit` (None outside a clone), `dirty`, `python`, `packages`. Nothing is imported for it."""
     commit, dirty = git_commit()
     return {
         "version": _version("selfplay"),

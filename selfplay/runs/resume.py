@@ -13,7 +13,8 @@ from typing import Any
 
 import yaml
 
-from selfplay.runs.rundir import RunDir, RunDirError, create_run_dir, open_run_dir, read_run_json, unfinished_runs
+from selfplay.runs.files import RunDirError
+from selfplay.runs.rundir import RunDir, create_run_dir, open_run_dir, read_run_json, unfinished_runs
 from selfplay.runs.summary import Status, read_summary
 
 # What may differ between the launches of one run without making it another run.
@@ -102,8 +103,11 @@ def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _check_same_run(run_dir: RunDir, config_yaml: str) -> None:
-    saved = yaml.safe_load(run_dir.config_yaml.read_text(encoding="utf-8"))
-    found = differences(saved, yaml.safe_load(config_yaml))
+    try:
+        saved = yaml.safe_load(run_dir.config_yaml.read_text(encoding="utf-8"))
+        found = differences(saved, yaml.safe_load(config_yaml))
+    except (yaml.YAMLError, AttributeError) as error:
+        raise RunDirError(f"{run_dir.config_yaml}: not a run's settings: {error}") from error
     if found:
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""
         raise RunDirError(
@@ -116,5 +120,6 @@ def _check_work_left(run_dir: RunDir, steps: int) -> None:
     summary = read_summary(run_dir.summary)
     if summary is not None and summary.status is Status.FINISHED and summary.steps >= steps:
         raise RunDirError(
-            f"resume: {str(run_dir.path)!r} is not allowed; it is finished with {summary.steps} steps (algo.steps={steps})"
+            f"resume: {str(run_dir.path)!r} is not allowed; it is finished with {summary.steps} of {steps} steps"
+            " (algo.steps=<more> goes on)"
         )

@@ -11,9 +11,10 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 
-from selfplay.runs.files import to_json, write_atomic
+from selfplay.runs.files import RunDirError, to_json, write_atomic
 
 _FILE = re.compile(r"^step_(\d+)\.jsonl$")
 
@@ -58,14 +59,14 @@ def read_rollouts(path: Path) -> Iterator[Rollout]:
     """The rows of a file.
 
     Raises:
-        ValueError: a line is not a rollout; names file and line.
+        RunDirError: a line is not a rollout; names file and line.
     """
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, start=1):
             try:
                 yield Rollout(**json.loads(line))
             except (json.JSONDecodeError, TypeError) as error:
-                raise ValueError(f"{path}:{number}: not a rollout: {error}") from error
+                raise RunDirError(f"{path}:{number}: not a rollout: {error}") from error
 
 
 def describe(rollout: Rollout) -> str:
@@ -87,17 +88,15 @@ def main() -> int:
     parser.add_argument("path", type=Path)
     parser.add_argument("--role", help="proposer or solver")
     parser.add_argument("--verdict", help="verified, refuted, ...")
-    parser.add_argument("--limit", type=int, default=sys.maxsize)
+    parser.add_argument("--limit", type=int, help="print the first so many")
     options = parser.parse_args()
-    shown = 0
-    for rollout in read_rollouts(options.path):
-        if (
-            options.role in (None, rollout.role)
-            and options.verdict in (None, rollout.verdict)
-            and shown < options.limit
-        ):
-            print(describe(rollout), end="\n\n")
-            shown += 1
+    wanted = (
+        rollout
+        for rollout in read_rollouts(options.path)
+        if options.role in (None, rollout.role) and options.verdict in (None, rollout.verdict)
+    )
+    for rollout in islice(wanted, options.limit):
+        print(describe(rollout), end="\n\n")
     return 0
 
 

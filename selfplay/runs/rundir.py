@@ -18,18 +18,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from selfplay.runs.files import sync_folder, to_json, write_atomic
+from selfplay.runs.files import RunDirError, sync_folder, to_json, write_atomic
 from selfplay.runs.provenance import provenance
 from selfplay.runs.summary import Status, Summary, read_summary, write_summary
 
 LOCK = ".lock"
 _CREATING = ".creating-"
-_NAME = re.compile(r"^\d{8}-\d{6}-(?P<name>.+?)(?:~\d+)?$")
+_NAME = re.compile(r"^\d{8}-\d{6}-(?P<name>.+?)(?:\+\d+)?$")
 _FOLDERS = ("pool", "rollouts", "checkpoints", "logs")
-
-
-class RunDirError(ValueError):
-    """The directory cannot be used; the message is one line that names it."""
 
 
 class RunDir:
@@ -91,9 +87,8 @@ def create_run_dir(
         hidden = parent / f"{_CREATING}{now:%Y%m%d-%H%M%S}-{os.getpid()}"
         hidden.mkdir()
     except OSError as error:
-        raise RunDirError(
-            f"output_dir: {str(output_dir)!r} is not allowed; {error.strerror}: {error.filename}"
-        ) from error
+        reason = f"{error.strerror}: {error.filename}"
+        raise RunDirError(f"output_dir: {str(output_dir)!r} is not allowed; {reason}") from error
     lock = _acquire(hidden)
     for folder in _FOLDERS:
         (hidden / folder).mkdir()
@@ -185,9 +180,9 @@ def _acquire(path: Path) -> IO[str]:
 
 
 def _rename_free(hidden: Path, parent: Path, name: str) -> Path:
-    """Give the finished directory its name; `~2`, `~3`, ... is added if runs started in the same second."""
+    """Give the finished directory its name; `+2`, `+3`, ... is added if runs started in the same second."""
     for number in range(1, 1000):
-        final = parent / (name if number == 1 else f"{name}~{number}")
+        final = parent / (name if number == 1 else f"{name}+{number}")
         if final.exists():
             continue
         try:

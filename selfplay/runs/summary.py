@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 from pathlib import Path
 from typing import Any
 
-from selfplay.runs.files import to_json, write_atomic
+from selfplay.runs.files import RunDirError, to_json, write_atomic
 
 
 class ExitCode(IntEnum):
@@ -48,6 +48,12 @@ class EvalScore:
     n: int
     interval: tuple[float, float]
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> EvalScore:
+        """The score of a summary's object, whose interval is a list."""
+        low, high = data["interval"]
+        return cls(data["pass_at_1"], data["n"], (low, high))
+
 
 @dataclass
 class Summary:
@@ -84,12 +90,7 @@ class Summary:
         Raises:
             KeyError, TypeError, ValueError: the object is not a summary.
         """
-        scores = {
-            name: EvalScore(score["pass_at_1"], score["n"], (score["interval"][0], score["interval"][1]))
-            if score
-            else None
-            for name, score in data["eval"].items()
-        }
+        scores = {name: EvalScore.from_dict(score) if score else None for name, score in data["eval"].items()}
         return cls(
             seed=data["seed"],
             status=Status(data["status"]),
@@ -112,11 +113,11 @@ def read_summary(path: Path) -> Summary | None:
     """The summary, or None if the run has not written one yet.
 
     Raises:
-        ValueError: the file is there and is no summary.
+        RunDirError: the file is there and is no summary.
     """
     if not path.exists():
         return None
     try:
         return Summary.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path}: not a run's summary: {error}") from error
+        raise RunDirError(f"{path}: not a run's summary: {type(error).__name__}: {error}") from error

@@ -37,3 +37,5 @@ class DafnyConfig:
 
 
 ProverConfig = DafnyLiteConfig | DafnyConfig
+
+PROVER_CONFIGS: dict[str, type[ProverConfig]] = {"dafny_lite": DafnyLiteConfig, "dafny": DafnyConfig}

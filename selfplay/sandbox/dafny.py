@@ -21,7 +21,9 @@ from pathlib import Path
 from selfplay.sandbox.base import Judgement, Verdict
 from selfplay.sandbox.dafny_text import ForbiddenError, check_answer, check_spec_text
 
-_TASK = re.compile(r"^Verifying (\S+) \.\.\.\s*\n((?:(?!Verifying |Dafny program).*\n)*?)\s*\[[^\]]*\]\s+(\w[\w ]*)$", re.M)
+_TASK = re.compile(
+    r"^Verifying (\S+) \.\.\.\s*\n((?:(?!Verifying |Dafny program).*\n)*?)\s*\[[^\]]*\]\s+(\w[\w ]*)$", re.M
+)
 _SUMMARY = re.compile(r"^Dafny program verifier finished with (\d+) verified, (\d+) errors?", re.M)
 _MESSAGE = re.compile(r"^\S+?\((\d+),(\d+)\): (Error.*)$", re.M)
 _UNDECIDED = ("timed out", "out of resource", "out of memory", "inconclusive")
@@ -103,7 +105,7 @@ class Dafny:
         if run.exit_code == _MALFORMED_EXIT:
             return Judgement(Verdict.MALFORMED, run.message())
         outcomes = [[o for task, o in run.tasks.items() if f"_P{i}." in task] for i in range(len(bodies))]
-        if any(outcome in _UNDECIDED for outcome in sum(outcomes, [])):
+        if any(outcome in _UNDECIDED for probe in outcomes for outcome in probe):
             return Judgement(Verdict.UNKNOWN, "undecided: a probe of the specification ran out of time")
         stub, impossible, vacuous = (bool(o) and all(each == "verified" for each in o) for o in outcomes)
         if not stub:
@@ -127,7 +129,7 @@ class Dafny:
         return judge(run)
 
     def run(self, program: str, cheating: bool = False) -> DafnyRun | None:
-        """Dafny's run on a program text, tried twice; None where neither finished. Without /noCheating if `cheating`."""
+        """Dafny's run on a program text, tried twice; None where neither finished. `cheating`: allow `assume`."""
         options = self._options if cheating else [*self._options, "/noCheating:1"]
         with tempfile.TemporaryDirectory(prefix="dafny-") as folder:
             file = Path(folder) / "program.dfy"
@@ -156,7 +158,7 @@ class Dafny:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
         text = output.decode(errors="replace").replace("\r\n", "\n")
-        tasks = {found[1]: found[3].strip() for found in _TASK.finditer(text)}
+        tasks = {found[1]: found[3].replace("errors", "error") for found in _TASK.finditer(text)}
         return DafnyRun(process.returncode, text, tasks)
 
 

@@ -12,7 +12,9 @@ class ForbiddenError(ValueError):
     """A text with a way around the proof, or that is not one specification or one body."""
 
 
-_BANNED = re.compile(r"\b(?:assume|axiom|expect|include|extern|print)\b|\{\s*:|\bdecreases\s*\*|#(?:if|else|elsif|endif)")
+_BANNED = re.compile(
+    r"\b(?:assume|axiom|expect|include|extern|print)\b|\{\s*:|\bdecreases\s*\*|#(?:if|else|elsif|endif)"
+)
 _DECLARATIONS = re.compile(
     r"\b(?:method|function|predicate|lemma|colemma|constructor|class|trait|module|datatype|codatatype|newtype|type"
     r"|iterator|import|export|const|abstract|copredicate)\b"

@@ -20,13 +20,13 @@ CLAUSES = (
 )
 
 
-@pytest.fixture()
+@pytest.fixture
 def spec() -> Callable[[str], str]:
     """A specification from its clauses."""
     return lambda clauses: HEADER + clauses
 
 
-@pytest.fixture()
+@pytest.fixture
 def make() -> Callable[..., Curriculum]:
     """A curriculum over the first `roots` of four roots; keyword arguments override the curriculum's settings."""
 
@@ -38,7 +38,7 @@ def make() -> Callable[..., Curriculum]:
     return build
 
 
-@pytest.fixture()
+@pytest.fixture
 def open_gate() -> NoveltyConfig:
     """A gate that lets everything but equal text pass, for tests of the statistics alone."""
     return NoveltyConfig(max_pool_sim=1.0, max_sibling_sim=1.0, max_structural_sim=1.0)

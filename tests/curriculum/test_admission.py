@@ -108,7 +108,9 @@ def random_clauses(rng: np.random.Generator) -> str:
     """One or two random clauses from a small vocabulary: many near-duplicates."""
     terms = ["x", "y", "r", "0", "1", "x + y", "2 * x", "r - y", "x * y"]
     relations = ["==", "<=", "<", "!="]
-    parts = [f"ensures {rng.choice(terms)} {rng.choice(relations)} {rng.choice(terms)}" for _ in range(rng.integers(1, 4))]
+    parts = [
+        f"ensures {rng.choice(terms)} {rng.choice(relations)} {rng.choice(terms)}" for _ in range(rng.integers(1, 4))
+    ]
     return "\n  ".join(parts)
 
 

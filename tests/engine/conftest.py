@@ -26,11 +26,11 @@ def toy_session(log_dir: Path, token: str, *, ranks: int = 1, frozen: bool = Tru
     if str(HERE) not in sys.path:
         sys.path.insert(0, str(HERE))
     apply(cluster, token)
-    from selfplay.backbones.tiny import build
+    from selfplay.backbones.prepare import prepare
     from selfplay.backbones.config import BackboneConfig
     from selfplay.engine.verl_config import PolicySpec
 
-    model = log_dir / "model"; model.mkdir(exist_ok=True); build(BackboneConfig(), model)
+    model = prepare(BackboneConfig())
     policy = PolicySpec(model, max_prompt=64, max_response=32, frozen_model=model if frozen else None)
     episodes = [
         EpisodeSpec("toy", "toy_episode:build", {"attempts": 3}),
@@ -51,8 +51,15 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     try:
         live = toy_session(folder, token)
         try:
+            live.save(folder / "initial")
             yield live
         finally:
             live.close()
     finally:
         guard.finish()
+
+
+@pytest.fixture
+def initial_state(session: Session) -> Path:
+    """The checkpoint of the session as it started, whatever earlier tests did to it."""
+    return session.log_dir / "initial"

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import resource_tracker
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
@@ -94,14 +94,15 @@ def segment_name() -> str:
 
 
 def remove(name: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        (SHM / name).unlink()
+    (SHM / name).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def worker(name: str, mode: str, token: str | None) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+def worker(
+    name: str, mode: str, token: str | None, extra: Mapping[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
     """A worker that has reached its sleep, with the words it printed; ended and its segment removed at exit."""
-    environment = {key: value for key, value in os.environ.items() if key != TOKEN_VARIABLE}
+    environment = {key: value for key, value in os.environ.items() if key != TOKEN_VARIABLE} | dict(extra or {})
     if token is not None:
         environment |= run_environment(token)
     process = subprocess.Popen(
@@ -111,18 +112,15 @@ def worker(name: str, mode: str, token: str | None) -> Iterator[tuple[subprocess
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        words = process.stdout.readline().split()
-        assert words[-1] == "ready"
-        yield process, words
-    finally:
-        process.kill()
-        process.wait()
-        process.stdin.close()
-        process.stdout.close()
-        remove(name)
+    with process:
+        try:
+            assert process.stdout is not None
+            words = process.stdout.readline().split()
+            assert words[-1] == "ready"
+            yield process, words
+        finally:
+            process.kill()
+            remove(name)
 
 
 def test_processes_are_found_by_token_and_by_descent() -> None:
@@ -144,14 +142,8 @@ def test_processes_are_found_by_token_and_by_descent() -> None:
 
 def test_a_guard_is_never_listed() -> None:
     token = new_token()
-    environment = {**os.environ, **run_environment(token), GUARD_VARIABLE: token}
-    process = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"], env=environment)
-    try:
-        assert wait_until(lambda: b"sleep" in Path(f"/proc/{process.pid}/cmdline").read_bytes())
+    with worker("-", "plain", token, {GUARD_VARIABLE: token}):
         assert run_processes(token) == []
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_segments_are_found_mapped_or_open_and_not_once_unlinked() -> None:
@@ -200,13 +192,9 @@ def test_clean_up_ends_and_removes_ours_alone() -> None:
             assert deaf.wait() == -signal.SIGKILL  # it did not hear SIGTERM
             assert parent.wait() == -signal.SIGTERM
             assert run_processes(token) == []
-            assert [name for name in (held, left, shared, before, foreign) if (SHM / name).exists()] == [
-                shared,
-                before,
-                foreign,
-            ]
-            assert stranger.poll() is None
-            assert guest.poll() is None
+            assert not any((SHM / name).exists() for name in (held, left))
+            assert all((SHM / name).exists() for name in (shared, before, foreign))
+            assert stranger.poll() is guest.poll() is None
             assert clean_up(token).describe() == "nothing was left"
     finally:
         old.close()
@@ -225,7 +213,7 @@ def test_a_segment_replaced_under_the_same_name_stays() -> None:
 
 
 def test_inventory_survives_json() -> None:
-    inventory = Inventory("t", ProcessId(5, 6), {"a": 1}, {ProcessId(7, 8), ProcessId(1, 2)}, {"b": 3}, Path("/x"))
+    inventory = Inventory("t", ProcessId(5, 6), {"a": 1}, {ProcessId(7, 8)}, {"b": 3}, Path("/x"))
     assert Inventory.from_json(json.loads(json.dumps(inventory.to_json()))) == inventory
 
 
@@ -247,8 +235,7 @@ class Run:
             start_new_session=True,
         )
         assert self.driver.stdout is not None
-        numbers = [int(word) for word in self.driver.stdout.readline().split()]
-        self.guard, self.workers = numbers[0], numbers[1:]
+        self.guard, *self.workers = (int(word) for word in self.driver.stdout.readline().split())
 
     def remains(self) -> list[object]:
         """Whatever of the run is still there."""
@@ -259,9 +246,7 @@ class Run:
         for pid in (self.driver.pid, self.guard, *self.workers):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self.driver.wait()
-        assert self.driver.stdout is not None
-        self.driver.stdout.close()
+        self.driver.communicate()
         remove(self.segment)
 
 
@@ -271,6 +256,7 @@ def test_guard_cleans_up_however_the_driver_dies(tmp_path: Path, manner: str) ->
     other_segment = segment_name()
     try:
         with worker(other_segment, "plain", None) as (stranger, _):
+            assert os.getsid(run.guard) == run.guard  # a Ctrl-C in the driver's terminal does not reach it
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 os.kill(run.guard, number)  # to no effect
             if manner == "sigkill":
@@ -310,8 +296,9 @@ def test_guard_of_a_dead_driver_cleans_up_at_once(tmp_path: Path) -> None:
     dead.wait()
     with worker(name, "plain", token) as (ours, _):
         guard = start_guard(token, dead.pid, tmp_path / "state.json")
-        assert wait_until(lambda: ours.poll() is not None and not (SHM / name).exists())
         assert wait_until(lambda: not (tmp_path / "state.json").exists())
+        assert ours.poll() is not None
+        assert not (SHM / name).exists()
         guard.finish()
         (tmp_path / "session_x").mkdir()
         with pytest.raises(RuntimeError, match="has ended"):

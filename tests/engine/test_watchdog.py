@@ -74,12 +74,11 @@ raise RuntimeError("the worker is gone")
 FINE = """
 with watchdog(0.5):
     with heartbeat.phase("load", stall_s=60):
-        time.sleep(0.6)
         with heartbeat.phase("read"):
-            time.sleep(0.6)
+            time.sleep(0.7)
     with heartbeat.phase("generate"):
-        for i in range(12):
-            heartbeat.beat("sessions", i, 12)
+        for i in range(8):
+            heartbeat.beat("sessions", i, 8)
             time.sleep(0.1)
 print("fine", flush=True)
 child.kill()
@@ -88,7 +87,7 @@ child.kill()
 SUSPENDED = """
 with watchdog(0.8):
     print("watching", flush=True)
-    time.sleep(0.2)
+    time.sleep(0.6)
     for i in range(8):
         time.sleep(0.05)
         heartbeat.beat()
@@ -200,6 +199,7 @@ def test_suspended_driver_is_not_taken_for_a_hanging_one(tmp_path: Path) -> None
         assert driver.stdout is not None
         driver.stdout.readline()
         assert driver.stdout.readline() == "watching\n"
+        time.sleep(0.3)  # the watchdog has looked at least once
         driver.send_signal(signal.SIGSTOP)
         time.sleep(1.5)
         driver.send_signal(signal.SIGCONT)

@@ -71,6 +71,7 @@ class AncoraConfig:
     seeds_per_step: int = 8  # B
     proposals_per_seed: int = 8  # N
     attempts_per_spec: int = 8  # K
+    max_prompt_tokens: int = 2048
     roots: str = ""  # empty: the roots that ship; otherwise a JSONL file
     freeze: str = "none"  # none | proposer | solver
     proposer: ProposerConfig = field(default_factory=ProposerConfig)
@@ -98,6 +99,7 @@ class AncoraConfig:
             ("seeds_per_step", self.seeds_per_step),
             ("proposals_per_seed", self.proposals_per_seed),
             ("attempts_per_spec", self.attempts_per_spec),
+            ("max_prompt_tokens", self.max_prompt_tokens),
             ("proposer.max_tokens", self.proposer.max_tokens),
             ("solver.max_tokens", self.solver.max_tokens),
             ("warmup.batch_size", self.warmup.batch_size),

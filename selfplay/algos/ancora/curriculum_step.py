@@ -8,7 +8,8 @@ from typing import Any
 
 from selfplay.algos.ancora.advantages import PROPOSER, SOLVER
 from selfplay.algos.ancora.episode import EPISODE
-from selfplay.curriculum import Candidate, Curriculum, Outcome, Seed
+from selfplay.curriculum.curriculum import Curriculum
+from selfplay.curriculum.node import Candidate, Outcome, Seed
 from selfplay.engine.episode import Task
 
 

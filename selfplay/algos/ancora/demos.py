@@ -24,7 +24,7 @@ from selfplay.algos.ancora.prompts import (
 )
 
 COMPOSED_SHARE = 0.08  # of the solver's demonstrations: two tasks in one method
-CROSSOVER_SHARE = 0.2  # of the proposer's demonstrations: a second parent is given
+CROSSOVER_SHARE = 0.35  # of the proposer's demonstrations: a second parent is given
 MAX_COMPOSED_CLAUSES = 3  # a method of two tasks stays short enough to read
 _FAMILY_WEIGHTS = dict(linear=3, inverse=3, cases=4, relation=3, bool=2, divmod=2, two=2, loop=1)
 
@@ -60,7 +60,9 @@ def _solver_demo(rng: random.Random) -> Demo | None:
         task = _task(rng, demonstrated=True)
     if task is None:
         return None
-    return Demo("solver", solver_messages(task.spec), solver_response(task.answer), (task.spec,), task.spec, task.answer)
+    return Demo(
+        "solver", solver_messages(task.spec), solver_response(task.answer), (task.spec,), task.spec, task.answer
+    )
 
 
 def _proposer_demo(rng: random.Random) -> Demo | None:
@@ -72,16 +74,19 @@ def _proposer_demo(rng: random.Random) -> Demo | None:
     second = None
     if rng.random() < CROSSOVER_SHARE:
         second = _task(rng)
-        child = compose(parent, second) if direction == "up" else second
-        if child is None or second.grade >= parent.grade and direction == "down":
-            return None
+        if direction == "up":
+            child = compose(parent, second)
+        else:  # the second parent's family, at its simplest, with the seed's names and literals
+            child = instantiate(second.family, FAMILIES[second.family][0], draw)
     else:
         child = _step(rng, ladder, at, parent, draw, direction)
-    if child is None or name_key(child.spec) == name_key(parent.spec):
+    parents = (parent.spec, second.spec) if second else (parent.spec,)
+    if child is None or name_key(child.spec) in map(name_key, parents):
+        return None
+    if direction == "down" and child.grade > parent.grade:
         return None
     messages = proposer_messages(parent.spec, direction, second.spec if second else None)
     response = proposer_response(_thoughts(parent, child, direction), child.spec)
-    parents = (parent.spec, second.spec) if second else (parent.spec,)
     return Demo("proposer", messages, response, parents, child.spec, child.answer)
 
 
@@ -102,7 +107,11 @@ def _step(
 
 def compose(first: Task, second: Task) -> Task | None:
     """One method that does both tasks, the second's result renamed; None if the two do not go together."""
-    if first.outputs != ("r",) or second.outputs not in (("r",), ("b",)) or "while" in first.statements + second.statements:
+    if (
+        first.outputs != ("r",)
+        or second.outputs not in (("r",), ("b",))
+        or "while" in first.statements + second.statements
+    ):
         return None
     if len(first.ensures) + len(second.ensures) > MAX_COMPOSED_CLAUSES or first.requires or second.requires:
         return None
@@ -143,9 +152,9 @@ def _task(rng: random.Random, *, demonstrated: bool = False) -> Task:
 
 def corpus(seed: int, n: int) -> dict[str, list[str]]:
     """What the embedded backbone's tokenizer is made from: the phrases that all texts share, and chat turns."""
-    phrases = [f"\n{label} " for label in LABELS[1:]] + [f"{LABELS[0]} ", "<think>\n", "\n</think>\n", "\n```"]
-    phrases += [f"```{fence}\n" for fence in ("dafny",)]
-    phrases += ["method M(", ": int, ", ": int) returns (", ": int)", ": bool)", "\n  requires ", "\n  ensures "]
+    phrases = [f"\n{label}" for label in LABELS[1:]]
+    phrases += [f"<think>\n{LABELS[0]}", "\n</think>\n```dafny\n", "```dafny\n", "\n```"]
+    phrases += ["method M(", ": int,", ": int) returns (", ": int)", ": bool)", "\n  requires", "\n  ensures"]
     texts = []
     for demo in generate(seed, n):
         texts += [f"{message['role']}\n{message['content']}" for message in demo.messages]

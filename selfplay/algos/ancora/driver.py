@@ -25,7 +25,7 @@ from selfplay.algos.ancora.evaluation import evaluate
 from selfplay.algos.ancora.metrics import step_metrics
 from selfplay.algos.runtime import Runtime, languages
 from selfplay.config.schema import Config
-from selfplay.curriculum import Curriculum
+from selfplay.curriculum.curriculum import Curriculum
 from selfplay.engine.errors import RolloutFailed, WorkerLost
 from selfplay.engine.session import EpisodeSpec, Session, StepResult
 from selfplay.runs.checkpoints import CheckpointStore
@@ -59,6 +59,8 @@ def run(config: Config, run_dir: RunDir) -> int:
             loop.save()
             return runtime.finish(ExitCode.INTERRUPTED, "stopped on request")
         except WorkerLost as error:
+            if runtime.stop_requested:  # the signal reached the workers as well: the last checkpoint is what there is
+                return runtime.finish(ExitCode.INTERRUPTED, f"stopped on request; step {loop.saved_step} is saved")
             log.exception("a worker was lost")
             return runtime.finish(ExitCode.WORKER_LOST, f"{error}; resume=auto continues from step {loop.saved_step}")
         except RolloutFailed as error:
@@ -90,7 +92,7 @@ class AncoraRun:
 
     def start(self) -> None:
         """Build the backbone, bring up the engine, and continue from the newest checkpoint if there is one."""
-        from selfplay.backbones import prepare
+        from selfplay.backbones.prepare import prepare
         from selfplay.engine.verl_config import PolicySpec
 
         algo, runtime = self.algo, self.runtime

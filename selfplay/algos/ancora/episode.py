@@ -12,13 +12,15 @@ from typing import Any
 
 from selfplay.algos.ancora.advantages import PROPOSER, SOLVER
 from selfplay.algos.ancora.config import AncoraConfig
-from selfplay.algos.ancora.gate import gate
+from selfplay.algos.ancora.gate import PROVER_ERROR, GateResult, judge_proposal
+from selfplay.algos.ancora.grammar import name_key
 from selfplay.algos.ancora.prompts import parse_answer, proposer_messages, solver_messages
 from selfplay.engine.episode import Row, Sample, Sampler
 from selfplay.objectives.config import ProposerRewardConfig
 from selfplay.objectives.proposer_reward import proposer_reward
 from selfplay.sandbox.base import Judgement, Prover, Verdict
-from selfplay.sandbox.registry import prover_from_settings
+from selfplay.sandbox.config import PROVER_CONFIGS
+from selfplay.sandbox.registry import build_prover
 
 EPISODE = "ancora"
 FACTORY = "selfplay.algos.ancora.episode:build"
@@ -48,7 +50,7 @@ class AncoraEpisode:
         self.attempts = int(settings["attempts"])
         self.max_tokens: Mapping[str, int] = settings["max_tokens"]
         self.reward = ProposerRewardConfig(**settings["reward"])
-        self.prover: Prover = prover_from_settings(settings["sandbox"])
+        self.prover: Prover = build_prover(PROVER_CONFIGS[settings["sandbox"]["name"]](**settings["sandbox"]))
 
     async def run(self, task: Mapping[str, Any], session: int, uid: str, sampler: Sampler) -> list[Row]:
         second = task["seconds"][session]
@@ -58,13 +60,13 @@ class AncoraEpisode:
         prompt = sampler.render(messages)
         proposal = await sampler.sample(prompt, max_tokens=self.max_tokens[PROPOSER], key=(PROPOSER,))
         parents = [task["seed"], *([second["text"]] if second else [])]
-        result = await asyncio.to_thread(gate, proposal.text, parents, self.prover, language=self.language)
+        result = await asyncio.to_thread(self._gate, proposal.text, parents)
         attempts = await self._attempts(result.spec, uid, session, sampler) if result.accepted else []
         solved = sum(row.reward == 1.0 for row in attempts)
         reward = proposer_reward(result.accepted, solved, self.attempts, self.reward)
         record = {
             "verdict": "accepted" if result.accepted else "rejected",
-            "stage": result.stage,
+            "stage": str(result.stage),
             "reason": result.reason,
             "spec": result.spec,
             "parents": [task["seed_id"], *([second["id"]] if second else [])],
@@ -73,6 +75,12 @@ class AncoraEpisode:
             "attempts": len(attempts),
         }
         return [Row.of(PROPOSER, uid, prompt, proposal, reward, record), *attempts]
+
+    def _gate(self, response: str, parents: list[str]) -> GateResult:
+        result = judge_proposal(response, parents, self.prover, name_key, language=self.language)
+        if result.reason == PROVER_ERROR:  # says nothing about the proposal: better no step than a wrong reward
+            raise RuntimeError(f"the prover failed on the specification {result.spec!r}")
+        return result
 
     async def _attempts(self, spec: str, uid: str, session: int, sampler: Sampler) -> list[Row]:
         prompt = sampler.render(solver_messages(spec, style=self.style, language=self.language))
@@ -92,6 +100,6 @@ def judge(spec: str, sample: Sample, prover: Prover) -> tuple[str, Judgement]:
     if parsed.rejection is not None:
         return "", Judgement(Verdict.MALFORMED, str(parsed.rejection))
     judgement = prover.verify(spec, parsed.text)
-    if judgement.verdict is Verdict.ERROR:  # says nothing about the answer: better no step than a wrong reward
+    if judgement.verdict is Verdict.ERROR:
         raise RuntimeError(f"the prover failed: {judgement.detail}")
     return parsed.text, judgement

@@ -10,8 +10,13 @@ from selfplay.algos.ancora.grammar import Rung, Template
 T = Template
 
 LINEAR = (
-    Rung(1, "copy", (T("x", "r", "r == {x} {s} {a}", "r := {x} {s} {a};"), T("x", "r", "r == {k} * {x}", "r := {k} * {x};"))),
-    Rung(1, "copy", (T("xy", "r", "r == {x} {s} {y}", "r := {x} {s} {y};"),)),
+    Rung(
+        1,
+        "copy",
+        (T("x", "r", "r == {x} {s} {a}", "r := {x} {s} {a};"), T("x", "r", "r == {k} * {x}", "r := {k} * {x};")),
+    ),
+    Rung(1, "copy", (T("xy", "r", "r == {x} {s} {y}", "r := {x} {s} {y};"), T("x", "r", "r == {e1}", "r := {e1};"))),
+    Rung(2, "copy", (T("xy", "r", "r == {e2}", "r := {e2};"), T("xyz", "r", "r == {e3}", "r := {e3};"))),
     Rung(
         2,
         "copy",
@@ -57,6 +62,8 @@ INVERSE = (
             T("xy", "r", "r + {x} == {k} * {y}", "r := {k} * {y} - {x};"),
             T("xy", "r", "{x} - r == {k} * {y}", "r := {x} - {k} * {y};"),
             T("xy", "r", "r - {x} == {y} + {a}", "r := {x} + {y} + {a};"),
+            T("xy", "r", "r + {x} == {e2}", "r := {e2} - {x};"),
+            T("xy", "r", "r - {x} == {e2}", "r := {e2} + {x};"),
         ),
     ),
     Rung(
@@ -74,9 +81,19 @@ CASES = (
         2,
         "branch",
         (
-            T("x", "r", "r >= {x} ; r >= {a} ; r == {x} || r == {a}", "if {x} > {a} {{ r := {x}; }} else {{ r := {a}; }}"),
+            T(
+                "x",
+                "r",
+                "r >= {x} ; r >= {a} ; r == {x} || r == {a}",
+                "if {x} > {a} {{ r := {x}; }} else {{ r := {a}; }}",
+            ),
             T("x", "r", "r >= 0 ; r == {x} || r == -{x}", "if {x} > 0 {{ r := {x}; }} else {{ r := -{x}; }}"),
-            T("x", "r", "r <= {x} ; r <= {a} ; r == {x} || r == {a}", "if {x} < {a} {{ r := {x}; }} else {{ r := {a}; }}"),
+            T(
+                "x",
+                "r",
+                "r <= {x} ; r <= {a} ; r == {x} || r == {a}",
+                "if {x} < {a} {{ r := {x}; }} else {{ r := {a}; }}",
+            ),
         ),
     ),
     Rung(
@@ -107,6 +124,12 @@ CASES = (
         3,
         "branch",
         (
+            T(
+                "xy",
+                "r",
+                "{x} < {y} ==> r == {e2} ; {x} >= {y} ==> r == {a}",
+                "if {x} < {y} {{ r := {e2}; }} else {{ r := {a}; }}",
+            ),
             T(
                 "xy",
                 "r",
@@ -179,13 +202,19 @@ RELATION = (
 )
 
 BOOLEAN = (
-    Rung(1, "truth", (T("x", "b", "b <==> {x} > {a}", "b := {x} > {a};"), T("x", "b", "b <==> {x} == {a}", "b := {x} == {a};"))),
+    Rung(
+        1,
+        "truth",
+        (T("x", "b", "b <==> {x} > {a}", "b := {x} > {a};"), T("x", "b", "b <==> {x} == {a}", "b := {x} == {a};")),
+    ),
     Rung(
         2,
         "truth",
         (
             T("xy", "b", "b <==> {x} < {y}", "b := {x} < {y};"),
             T("xy", "b", "b <==> {x} + {a} >= {y}", "b := {x} + {a} >= {y};"),
+            T("x", "b", "b <==> {p1}", "b := {p1};"),
+            T("xy", "b", "b <==> {p2}", "b := {p2};"),
         ),
     ),
     Rung(
@@ -208,7 +237,9 @@ BOOLEAN = (
 )
 
 DIVMOD = (
-    Rung(1, "copy", (T("x", "r", "r == {x} / {k}", "r := {x} / {k};"), T("x", "r", "r == {x} % {k}", "r := {x} % {k};"))),
+    Rung(
+        1, "copy", (T("x", "r", "r == {x} / {k}", "r := {x} / {k};"), T("x", "r", "r == {x} % {k}", "r := {x} % {k};"))
+    ),
     Rung(
         2,
         "copy",
@@ -254,7 +285,12 @@ TWO = (
         4,
         "pair",
         (
-            T("xy", "rs", "r + s == {x} + {y} ; r <= s", "if {x} < {y} {{ r := {x}; s := {y}; }} else {{ r := {y}; s := {x}; }}"),
+            T(
+                "xy",
+                "rs",
+                "r + s == {x} + {y} ; r <= s",
+                "if {x} < {y} {{ r := {x}; s := {y}; }} else {{ r := {y}; s := {x}; }}",
+            ),
             T("xy", "rs", "r + s == {x} ; r - s == 2 * {y} - {x}", "r := {y}; s := {x} - {y};"),
         ),
     ),

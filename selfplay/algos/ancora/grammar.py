@@ -108,35 +108,55 @@ class Draw:
     """One draw of names and literals, shared by the rungs of a ladder."""
 
     values: dict[str, str]
+    order: str  # a permutation of the names x, y, z
     pick: float
 
     @staticmethod
     def sample(rng: random.Random) -> Draw:
-        x, y, z = rng.choice(("xyz", "xyz", "yxz", "xzy", "zyx", "yzx", "zxy"))
-        a = rng.randint(1, 6)
+        order = "".join(rng.sample("xyz", 3))
+        a = rng.randint(1, 9)
         b = a + rng.randint(1, 4)
-        k = rng.randint(2, 5)
-        s, t = rng.choice(("+-", "+-", "-+"))
-        values = dict(x=x, y=y, z=z, s=s, t=t, a=str(a), b=str(b), c=str(b + rng.randint(1, 4)))
+        k = rng.randint(2, 6)
+        values = dict(s=rng.choice("+-"), t=rng.choice("+-"), a=str(a), b=str(b), c=str(b + rng.randint(1, 4)))
         values.update(k=str(k), m=str(k + rng.randint(1, 4)))
-        return Draw(values, rng.random())
+        values.update({f"e{n}": expression(rng, "xyz"[:n]) for n in (1, 2, 3)})
+        values.update({f"p{n}": comparison(rng, "xyz"[:n]) for n in (1, 2)})
+        return Draw(values, order, rng.random())
+
+
+def expression(rng: random.Random, names: str) -> str:
+    """A random sum of two or three terms over `names`, at least one of them a variable."""
+    terms = [rng.choice(names)]
+    for _ in range(rng.choice((1, 1, 2))):
+        terms.append(rng.choice((rng.choice(names), str(rng.randint(1, 9)), f"{rng.randint(2, 6)} * {rng.choice(names)}")))
+    rng.shuffle(terms)
+    return terms[0] + "".join(f" {rng.choice('++-')} {term}" for term in terms[1:])
+
+
+def comparison(rng: random.Random, names: str) -> str:
+    """A random comparison of a variable or a sum with a variable or a literal."""
+    left = rng.choice((rng.choice(names), rng.choice(names), expression(rng, names)))
+    right = rng.choice((str(rng.randint(0, 9)), rng.choice(names)))
+    return f"{left} {rng.choice(('<', '<=', '>', '>=', '==', '!='))} {right if right != left else 0}"
 
 
 def instantiate(family: str, rung: Rung, draw: Draw) -> Task:
     """The task that a rung makes of a draw; inputs a template does not use are not declared."""
     template = rung.templates[int(draw.pick * len(rung.templates))]
-    used = tuple(sorted(draw.values[name] for name in template.inputs))
+    used = tuple("xyz"[: len(template.inputs)])  # a method's inputs are x, or x and y, or all three
+    names = [name for name in draw.order if name in used]
+    values = draw.values | dict(zip(template.inputs, names, strict=True))
     return Task(
         family=family,
         grade=rung.grade,
         skill=rung.skill,
         inputs=used,
         outputs=tuple(template.outputs),
-        requires=_fill(template.requires, draw),
-        ensures=_fill(template.ensures, draw),
-        statements=template.statements.format_map(draw.values),
+        requires=_fill(template.requires, values),
+        ensures=_fill(template.ensures, values),
+        statements=template.statements.format_map(values),
     )
 
 
-def _fill(clauses: str, draw: Draw) -> tuple[str, ...]:
-    return tuple(clause.strip().format_map(draw.values) for clause in clauses.split(";") if clause.strip())
+def _fill(clauses: str, values: dict[str, str]) -> tuple[str, ...]:
+    return tuple(clause.strip().format_map(values) for clause in clauses.split(";") if clause.strip())

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from selfplay.algos.ancora.advantages import PROPOSER, SOLVER, Advantages
-from selfplay.curriculum import Curriculum, Seed, SeedKind
+from selfplay.curriculum.curriculum import Curriculum
+from selfplay.curriculum.node import Seed, SeedKind
 from selfplay.engine.session import StepResult
 
 ENGINE = {  # verl's name -> ours

@@ -147,7 +147,7 @@ def parse_proposal(response: str, *, language: str = "Dafny") -> Parsed:
     block = _only_fence(response[think.end() :])
     if block.rejection:
         return block
-    if "{" in _without_attributes(block.text):
+    if "{" in block.text:
         return Parsed(rejection=Rejection.HAS_BODY)
     if len(_ITEM[language].findall(block.text)) != 1:
         return Parsed(rejection=Rejection.NOT_ONE_ITEM)
@@ -199,10 +199,6 @@ def _only_fence(text: str) -> Parsed:
         return Parsed(rejection=Rejection.TRAILING_TEXT)
     code = blocks[0]["code"].strip()
     return Parsed(code) if code else Parsed(rejection=Rejection.EMPTY)
-
-
-def _without_attributes(spec: str) -> str:
-    return spec
 
 
 def _split_after(text: str, words: int) -> tuple[list[str], str]:

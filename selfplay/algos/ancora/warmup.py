@@ -19,7 +19,7 @@ import numpy as np
 
 from selfplay.algos.ancora.config import WarmupConfig
 from selfplay.algos.ancora.demos import Demo
-from selfplay.backbones.cache import cache_dir
+from selfplay.backbones.cache import cache_root
 from selfplay.engine.session import Session
 
 CHUNK = 10  # optimizer steps a call: verl unbinds the whole batch for every one of them
@@ -73,13 +73,13 @@ def train(
 def cache_path(backbone: Path, demos: Sequence[Demo], config: WarmupConfig, settings: dict[str, Any]) -> Path:
     """Where the warmed-up state of this backbone, demonstrations and settings is, or would be, kept."""
     digest = hashlib.sha256()
+    digest.update(str(backbone).encode())  # of a cached backbone, the name says its content; of others, size and time
     for path in sorted(backbone.iterdir()):
-        if path.is_file():
-            digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+        digest.update(f"{path.name} {path.stat().st_size} {path.stat().st_mtime_ns}".encode())
     for demo in demos:
         digest.update(json.dumps([demo.messages, demo.response]).encode())
     digest.update(json.dumps(settings | vars(config), sort_keys=True).encode())
-    return cache_dir() / "warmup" / digest.hexdigest()[:32]
+    return cache_root().parent / "warmup" / digest.hexdigest()[:32]
 
 
 def store(session: Session, path: Path) -> None:

@@ -16,24 +16,26 @@ MAX_TOKENS = 4_000
 MAX_NESTING = 50  # brackets of either kind
 MAX_DIGITS = 30  # of one integer literal
 
-KEYWORDS = frozenset(
-    """method returns requires ensures var if then else while invariant decreases return assert
-    int nat bool true false""".split()
-)
+_KEYWORDS_TEXT = """
+    method returns requires ensures var if then else while invariant decreases return assert int nat bool true
+    false
+"""
+KEYWORDS = frozenset(_KEYWORDS_TEXT.split())
 
 # Words that Dafny 2.3 to 4 reserve and that the subset has no use for.
-RESERVED = frozenset(
-    """abstract allocated as assume axiom break by calc case char class codatatype colemma const constructor
-    continue copredicate datatype downto exists expect export extends extern fixpoint for forall free fresh function
-    ghost greatest hint implements import in include inductive is iset imap iterator label least lemma map match
-    missing modifies modify module multiset nameonly new newtype null object old opened opaque ORDINAL override
-    predicate print protected provides reads real refines reveal reveals seq set static string this to trait
-    twostate type unchanged unsound verify where witness yield yields""".split()
-)
+_RESERVED_TEXT = """
+    abstract allocated as assume axiom break by calc case char class codatatype colemma const constructor
+    continue copredicate datatype downto exists expect export extends extern fixpoint for forall free fresh
+    function ghost greatest hint implements import in include inductive is iset imap iterator label least
+    lemma map match missing modifies modify module multiset nameonly new newtype null object old opened opaque
+    ORDINAL override predicate print protected provides reads real refines reveal reveals seq set static
+    string this to trait twostate type unchanged unsound verify where witness yield yields
+"""
+RESERVED = frozenset(_RESERVED_TEXT.split())
 # `array`, `array3`, `bv8`: type names with a number in them.
 _RESERVED_PATTERN = re.compile(r"(?:array|bv)[0-9]*")
 
-_COMMENT = re.compile(r"//[^\n]*|/\*")
+_COMMENT = re.compile(r"//[^\r\n]*|/\*")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 # Boogie drops lines between these before Dafny's scanner runs, even inside comments.
 _DIRECTIVE = re.compile(r"#(?:if|else|elsif|endif)")

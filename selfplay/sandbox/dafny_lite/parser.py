@@ -82,7 +82,7 @@ class _LexemeLexer(Lexer):
     def __init__(self, lexer_conf: Any) -> None:
         pass
 
-    def lex(self, lexemes: Any, parser_state: Any = None) -> Iterator[Token]:  # type: ignore[override]
+    def lex(self, lexemes: Any, parser_state: Any = None) -> Iterator[Token]:
         source = getattr(lexemes, "text", lexemes)
         for lexeme in source:
             yield Token(lexeme.kind, lexeme.text, lexeme.offset)

@@ -12,6 +12,7 @@ from selfplay.sandbox.dafny_lite.errors import MalformedError, Reason
 from selfplay.sandbox.dafny_lite.syntax import (
     BOOL,
     INT,
+    NAT,
     Assert,
     Assign,
     Binary,
@@ -31,11 +32,13 @@ from selfplay.sandbox.dafny_lite.syntax import (
     Unary,
     Variable,
     While,
+    symbols,
 )
 
 ARITHMETIC = frozenset("+-*/%")
 ORDER = frozenset(("<", "<=", ">", ">="))
 EQUALITY = frozenset(("==", "!="))
+PERHAPS_NAT, NEUTRAL = "perhaps nat", "neutral"  # beside INT and NAT, what `flavour` says of an expression
 Scope = dict[str, Symbol]
 
 
@@ -73,32 +76,53 @@ def resolve_body(header: Header, body: Block) -> None:
 
 
 def flavour(expr: Expr) -> str:
-    """The type Dafny 2.3 may give an integer expression: INT, NAT, or "perhaps" a nat.
+    """The type Dafny 2.3 gives an integer expression: INT, NAT, PERHAPS_NAT, or NEUTRAL where it follows the context.
 
-    Dafny infers a nat for a local whose values are nats, gives `-e`, `e + 1`, ... the type of that local, and then
-    demands that those results are not negative. Its inference depends on the order of constraints, so we only bound it.
+    Dafny infers a nat for a local whose values are nats, gives `-e`, `e + 1`, ... the type of that local, and demands
+    that such results are not negative; an operand of declared type makes the result an int. What exactly it infers
+    depends on the order of its constraints, so this only bounds it: what is not PERHAPS_NAT is never checked there.
     """
     match expr:
         case Variable(symbol=Symbol() as symbol):
-            return "perhaps" if symbol.perhaps_nat else symbol.type
+            if symbol.inferred:
+                return PERHAPS_NAT if symbol.perhaps_nat else NEUTRAL
+            return symbol.type
         case Unary(op="-"):
-            return INT if flavour(expr.operand) == INT else "perhaps"
+            operand = flavour(expr.operand)
+            return PERHAPS_NAT if operand == NAT else operand
         case Binary() if expr.op in ARITHMETIC:
-            return "perhaps" if "perhaps" in (flavour(expr.left), flavour(expr.right)) else INT
+            operands = {flavour(expr.left), flavour(expr.right)}
+            if operands & {INT, NAT}:
+                return INT
+            return PERHAPS_NAT if PERHAPS_NAT in operands else NEUTRAL
         case Conditional():
-            return INT if flavour(expr.yes) == flavour(expr.no) == INT else "perhaps"
+            return PERHAPS_NAT if PERHAPS_NAT in (flavour(expr.yes), flavour(expr.no)) else NEUTRAL
         case _:
-            return INT
+            return NEUTRAL
 
 
 def infer_nats(sources: list[tuple[Symbol, Expr]]) -> None:
-    """Marks the inferred locals that are ever assigned something that may be a nat; a least fixed point."""
+    """Marks the inferred locals that are ever assigned something that may be a nat (a least fixed point).
+
+    Those that are assigned nothing else, directly or through another local, are nats.
+    """
     changed = True
     while changed:
         changed = False
         for symbol, value in sources:
-            if not symbol.perhaps_nat and flavour(value) != INT:
+            if not symbol.perhaps_nat and flavour(value) in (NAT, PERHAPS_NAT):
                 symbol.perhaps_nat = changed = True
+    mixed: set[Symbol] = set()
+    changed = True
+    while changed:
+        changed = False
+        for symbol, value in sources:
+            if symbol not in mixed and (flavour(value) == INT or symbols(value) & mixed):
+                mixed.add(symbol)
+                changed = True
+    for symbol, _ in sources:
+        if symbol.perhaps_nat and symbol not in mixed:
+            symbol.type = NAT
 
 
 def _symbol(name: Name) -> Symbol:

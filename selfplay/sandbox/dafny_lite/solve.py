@@ -5,6 +5,7 @@ A fresh context and a resource count instead of a clock make an answer depend on
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -12,6 +13,8 @@ import z3
 
 from selfplay.sandbox.dafny_lite.terms import FALSE, TRUE, Declarations, land, lnot, lor
 from selfplay.sandbox.dafny_lite.vcgen import Conditions, Obligation
+
+_CONSTANT = re.compile(r"\(define-fun (\S+) \(\) (?:Int|Bool)\s+(\d+|\(- \d+\)|true|false)\)")
 
 
 class Answer(StrEnum):
@@ -47,8 +50,13 @@ def satisfiable(declarations: Declarations, formula: str, rlimit: int) -> tuple[
         return Answer.UNSAT, {}
     if result == z3.unknown:
         return Answer.UNKNOWN, {}
-    model = solver.model()
-    return Answer.SAT, {constant.name(): str(model[constant]).lower() for constant in model.decls()}
+    # The model as z3 prints it: reading values one by one through Python objects costs more than the proof.
+    text = z3.Z3_model_to_string(context.ref(), solver.model().model)
+    return Answer.SAT, {name: _value(value) for name, value in _CONSTANT.findall(text)}
+
+
+def _value(text: str) -> str:
+    return f"-{text[3:-1]}" if text.startswith("(- ") else text
 
 
 def prove(conditions: Conditions, rlimit: int) -> Proof:

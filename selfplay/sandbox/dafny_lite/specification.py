@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from selfplay.sandbox.dafny_lite import terms
 from selfplay.sandbox.dafny_lite.errors import Reason
 from selfplay.sandbox.dafny_lite.solve import Answer, Proof, prove, satisfiable
-from selfplay.sandbox.dafny_lite.syntax import Expr, Header, Symbol, variables
+from selfplay.sandbox.dafny_lite.syntax import Expr, Header, Symbol, occurrences
 from selfplay.sandbox.dafny_lite.terms import TRUE, land, lnot
 from selfplay.sandbox.dafny_lite.translate import Environment, translate
 from selfplay.sandbox.dafny_lite.vcgen import Conditions, Generator
@@ -61,7 +61,7 @@ def find_flaw(header: Header, rlimit: int) -> Flaw | None:
     """The first reason to reject a resolved specification, None for a sound one."""
     if not header.ensures:
         return Flaw(Reason.NO_ENSURES, "the method has no postcondition")
-    mentioned = {name for clause in header.ensures for name in variables(clause)}
+    mentioned = {variable.name for clause in header.ensures for variable in occurrences(clause)}
     questions = _Questions(header, rlimit)
     proof = prove(questions.conditions, rlimit)
     if not proof.proved:
@@ -92,4 +92,3 @@ def _cause(questions: _Questions) -> Flaw | None:
     if questions.ask(questions.requires, lnot(questions.ensures)) is Answer.UNSAT:
         return Flaw(Reason.IMPLIED_BY_REQUIRES, "the precondition alone implies the postcondition")
     return None
-

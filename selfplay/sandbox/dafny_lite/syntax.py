@@ -91,21 +91,26 @@ class Conditional:
 Expr = IntLiteral | BoolLiteral | Variable | Unary | Binary | Chain | Conditional
 
 
-def variables(expr: Expr) -> set[str]:
-    """The names that occur in an expression."""
+def occurrences(expr: Expr) -> list[Variable]:
+    """The variables of an expression, as often as they occur."""
     match expr:
         case Variable():
-            return {expr.name}
+            return [expr]
         case Unary():
-            return variables(expr.operand)
+            return occurrences(expr.operand)
         case Binary():
-            return variables(expr.left) | variables(expr.right)
+            return occurrences(expr.left) + occurrences(expr.right)
         case Chain():
-            return set().union(*(variables(operand) for operand in expr.operands))
+            return [found for operand in expr.operands for found in occurrences(operand)]
         case Conditional():
-            return variables(expr.test) | variables(expr.yes) | variables(expr.no)
+            return occurrences(expr.test) + occurrences(expr.yes) + occurrences(expr.no)
         case _:
-            return set()
+            return []
+
+
+def symbols(expr: Expr) -> set[Symbol]:
+    """The symbols that occur in a resolved expression."""
+    return {variable.symbol for variable in occurrences(expr) if variable.symbol is not None}
 
 
 @dataclass(slots=True)

@@ -52,7 +52,7 @@ def lor(*terms: str) -> str:
 
 
 def implies(left: str, right: str) -> str:
-    if left == FALSE or right == TRUE or left == right:
+    if left in (FALSE, right) or right == TRUE:
         return TRUE
     if left == TRUE:
         return right

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from selfplay.sandbox.dafny_lite import terms
-from selfplay.sandbox.dafny_lite.resolve import ARITHMETIC, ORDER, flavour
+from selfplay.sandbox.dafny_lite.resolve import ARITHMETIC, ORDER, PERHAPS_NAT, flavour
 from selfplay.sandbox.dafny_lite.syntax import (
     BOOL,
-    INT,
     Binary,
     BoolLiteral,
     Chain,
@@ -94,7 +93,7 @@ def _unary(expr: Unary, env: Environment, declarations: Declarations) -> Value:
 
 
 def _nat_result(expr: Expr, term: str) -> str:
-    return TRUE if flavour(expr) == INT else terms.compare("<=", "0", term)
+    return TRUE if flavour(expr) != PERHAPS_NAT else terms.compare("<=", "0", term)
 
 
 def _binary(expr: Binary, left: Value, right: Value) -> Value:

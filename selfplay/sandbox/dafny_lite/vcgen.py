@@ -212,14 +212,12 @@ class Generator:
         for invariant in statement.invariants:
             term = translate(invariant, end, self.declarations).term
             self.oblige(guard, term, "this invariant may not be maintained", invariant.offset)
-        after = self.measure(statement, end)
+        after = self.measure(statement, end)  # defined: it is at the head, in any state that the invariants allow
         same, smaller = TRUE, terms.FALSE
         for old, new in zip(before, after, strict=True):
             less = land(same, terms.compare("<", new.term, old.term), terms.compare("<=", "0", old.term))
             smaller = lor(smaller, less)
             same = land(same, terms.equal(new.term, old.term))
-        for value in after:
-            self.oblige(guard, value.defined, UNDEFINED, statement.offset)
         self.oblige(guard, smaller, "the loop may not terminate: its measure may not decrease", statement.offset)
 
 

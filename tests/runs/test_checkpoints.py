@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from selfplay.runs.checkpoints import COMPLETE, CheckpointStore
+
+
+def commit(store: CheckpointStore, step: int, text: str = "w") -> None:
+    with store.stage(step) as folder:
+        (folder / "actor").mkdir()
+        (folder / "actor" / "weights").write_text(text)
+
+
+def test_the_newest_by_number_is_latest_and_only_keep_remain(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=2)
+    assert store.latest() is None
+    for step in (9, 10, 100, 99):
+        commit(store, step)
+    assert [checkpoint.step for checkpoint in store.all()] == [99, 100]
+    latest = store.latest()
+    assert latest is not None
+    assert latest.path == tmp_path / "step_000100"
+
+
+def test_fewer_are_kept_when_reopened_with_a_smaller_keep(tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        commit(CheckpointStore(tmp_path, keep=3), step)
+    assert [checkpoint.step for checkpoint in CheckpointStore(tmp_path, keep=1).all()] == [3]
+
+
+def test_a_block_that_raises_commits_nothing(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=2)
+    commit(store, 1)
+
+    def fail_half_way() -> None:
+        with store.stage(2) as folder:
+            (folder / "half").write_text("")
+            raise RuntimeError("disk")
+
+    with pytest.raises(RuntimeError, match="disk"):
+        fail_half_way()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["step_000001"]
+
+
+def test_the_same_step_is_replaced(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=2)
+    commit(store, 4, "old")
+    commit(store, 4, "new")
+    assert (tmp_path / "step_000004" / "actor" / "weights").read_text() == "new"
+    assert len(store.all()) == 1
+
+
+def test_opening_finishes_complete_ones_and_sweeps_the_rest(tmp_path: Path) -> None:
+    whole, half, trash = tmp_path / ".staging_step_000007", tmp_path / ".staging_step_000008", tmp_path / ".trash_x"
+    for folder in (whole, half, trash, tmp_path / "step_000009"):
+        folder.mkdir()
+        (folder / "weights").write_text("w")
+    (whole / COMPLETE).write_text("7\n")
+    store = CheckpointStore(tmp_path, keep=2)
+    assert [checkpoint.step for checkpoint in store.all()] == [7], "a folder without the marker is no checkpoint"
+    assert not half.exists()
+    assert not trash.exists()
+
+
+def test_a_replacement_killed_between_removal_and_rename_is_not_lost(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=1)
+    commit(store, 5, "old")
+    (tmp_path / "step_000005").rename(tmp_path / ".trash_step_000005")
+    staged = tmp_path / ".staging_step_000005"
+    staged.mkdir()
+    (staged / "weights").write_text("new")
+    (staged / COMPLETE).write_text("5\n")
+    latest = CheckpointStore(tmp_path, keep=1).latest()
+    assert latest is not None
+    assert (latest.path / "weights").read_text() == "new"
+
+
+def test_keeping_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="keep: 0 is not allowed"):
+        CheckpointStore(tmp_path, keep=0)

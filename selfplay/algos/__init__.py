@@ -1,4 +1,4 @@
-"""The systems. To add one: a package here with a `run(config, run_dir) -> exit code`, a config dataclass, a line below."""
+"""The systems. To add one: a package with a `run(config, run_dir) -> exit code`, a config dataclass, a line below."""
 
 from __future__ import annotations
 

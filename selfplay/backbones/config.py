@@ -19,11 +19,11 @@ class BackboneConfig:
     path: str = ""  # a local folder or a hub name
     seed: int = 0  # initial weights
     vocab_size: int = 400
-    hidden_size: int = 160
-    intermediate_size: int = 448
+    hidden_size: int = 128
+    intermediate_size: int = 512
     layers: int = 4
-    heads: int = 5
-    kv_heads: int = 5
+    heads: int = 4
+    kv_heads: int = 4
     max_positions: int = 1024
     corpus: str = ""
 

@@ -12,7 +12,7 @@ from selfplay.backbones import smollm2, tiny
 from selfplay.backbones.cache import cached
 from selfplay.backbones.config import BackboneConfig
 
-TINY_FORMAT = 1  # raise it when `tiny.build` writes other files for the same configuration
+TINY_FORMAT = 2  # raise it when `tiny.build` writes other files for the same configuration
 
 
 def prepare(config: BackboneConfig) -> Path | str:

@@ -74,7 +74,8 @@ def build(config: BackboneConfig, folder: Path) -> None:
         num_key_value_heads=config.kv_heads,
         max_position_embeddings=config.max_positions,
         tie_word_embeddings=True,
-        initializer_range=1 / math.sqrt(config.hidden_size),  # the usual 0.02 suits wide models: this learns twice as fast
+        initializer_range=1
+        / math.sqrt(config.hidden_size),  # the usual 0.02 suits wide models: this learns twice as fast
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
@@ -110,7 +111,7 @@ def train_tokenizer(corpus: Corpus, vocab_size: int) -> Qwen2Tokenizer:
     learned = json.loads(core.to_str())["model"]
     tokenizer = Qwen2Tokenizer(
         vocab=learned["vocab"],
-        merges=[tuple(merge) for merge in learned["merges"]],
+        merges=[tuple(merge) for merge in learned["merges"]],  # type: ignore[misc]
         unk_token=PAD,
         pad_token=PAD,
         eos_token=END,

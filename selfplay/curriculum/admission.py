@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from selfplay.curriculum.dag import Dag
-from selfplay.curriculum.minhash_index import Signature
 from selfplay.curriculum.node import Admission, Candidate, Node, Outcome, Reason, node_id
-from selfplay.curriculum.novelty import NoveltyGate
+from selfplay.curriculum.novelty import Near, NoveltyGate
 
 
 def admit(dag: Dag, gate: NoveltyGate, candidate: Candidate, siblings: list[int]) -> Admission:
@@ -32,14 +31,13 @@ def admit(dag: Dag, gate: NoveltyGate, candidate: Candidate, siblings: list[int]
     nearest = None if verdict.row is None else dag.node(verdict.row).id
     if verdict.reason is not None:
         return Admission(Outcome.REJECTED, verdict.reason, None, verdict.similarity, nearest)
-    similarity, row = max(((gate.index.similarity(verdict.signature, r), -r) for r, _ in parents))
+    assert verdict.near is not None, "a candidate that passes the gate was compared with the pool"
+    similarity, row = max((gate.index.similarity(verdict.near.signature, r), -r) for r, _ in parents)
     if similarity >= dag.config.absorb_min_sim:
         parent = dag.node(-row)
         dag.statistics.observe_pass_rate(-row, candidate.pass_rate)
         return Admission(Outcome.ABSORBED, Reason.NEAR_PARENT, parent.id, similarity, parent.id)
-    return Admission(
-        Outcome.ADMITTED, None, _insert(dag, gate, candidate, verdict.signature), verdict.similarity, nearest
-    )
+    return Admission(Outcome.ADMITTED, None, _insert(dag, gate, candidate, verdict.near), verdict.similarity, nearest)
 
 
 def parent_rows(dag: Dag, candidate: Candidate) -> list[int]:
@@ -52,7 +50,7 @@ def parent_rows(dag: Dag, candidate: Candidate) -> list[int]:
     return [dag.row_of[p] for p in dict.fromkeys(candidate.parents)]
 
 
-def _insert(dag: Dag, gate: NoveltyGate, candidate: Candidate, sig: Signature) -> str:
+def _insert(dag: Dag, gate: NoveltyGate, candidate: Candidate, near: Near) -> str:
     first = dag.node(dag.row_of[candidate.parents[0]])
     node = Node(
         id=node_id(candidate.text),
@@ -63,15 +61,14 @@ def _insert(dag: Dag, gate: NoveltyGate, candidate: Candidate, sig: Signature) -
         depth=first.depth + 1,
         born=dag.statistics.step,
     )
-    insert(dag, gate, node, sig)
+    insert(dag, gate, node, near)
     dag.statistics.observe_pass_rate(dag.row_of[node.id], candidate.pass_rate)
     return node.id
 
 
-def insert(dag: Dag, gate: NoveltyGate, node: Node, sig: Signature) -> None:
+def insert(dag: Dag, gate: NoveltyGate, node: Node, near: Near) -> None:
     """Add a node to the graph and to the index, in the same row, and link it to its kin."""
-    neighbours = gate.neighbours(sig, dag.config.kin_neighbours, dag.config.kin_min_sim)
     row = dag.add(node)
-    indexed = gate.index.add(sig)
+    indexed = gate.index.add(near.signature)
     assert row == indexed, "graph and index are out of step"
-    dag.link_kin(row, neighbours)
+    dag.link_kin(row, near.kin(dag.config.kin_neighbours, dag.config.kin_min_sim))

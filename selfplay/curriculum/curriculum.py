@@ -64,7 +64,7 @@ class Curriculum:
             node = Node(node_id(root.spec), root.spec, root.answer, (), root.family, depth=0, born=0)
             if node.id in self.dag.row_of:
                 raise ValueError(f"root {root.name!r} has the text of another root")
-            insert(self.dag, self.gate, node, self.gate.sign(root.spec))
+            insert(self.dag, self.gate, node, self.gate.near(root.spec))
 
     def __len__(self) -> int:
         return len(self.dag)

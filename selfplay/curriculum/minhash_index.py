@@ -90,23 +90,28 @@ class MinHashIndex:
         """Hide a row from later queries."""
         self._alive[row] = False
 
-    def similar(self, sig: Signature, hits: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Rows that agree with `sig` in at least `hits` bands, and their similarities, most similar first.
+    def similar(self, sig: Signature, wanted: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Rows near `sig` and their similarities, most similar first; ties are in row order.
 
-        With the default number of hits every row above the threshold is among them; ties are in row order.
+        Every row above the threshold is among them. To bring nearer to `wanted` rows, others that share fewer bands are
+        added as long as the total stays within it; those below the threshold are an approximate choice.
         """
-        found: list[NDArray[np.uint32]] = []
+        found: list[NDArray[np.int64]] = []
         for bucket, key in zip(self._buckets, self._band_keys(sig[None])[0].tolist(), strict=True):
             rows = bucket.get(key)
             if isinstance(rows, int):
-                found.append(np.array([rows], dtype=np.uint32))
+                found.append(np.array([rows], dtype=np.int64))
             elif rows is not None:
-                found.append(np.frombuffer(rows, dtype=np.uint32))
+                found.append(np.frombuffer(rows, dtype=np.int64))
         if not found:
             return np.empty(0, dtype=np.int64), np.empty(0)
-        # one pass of 8 bytes per row over the counters; only the bands' own rows are ever read
+        # a few passes of 8 bytes per row over the counters; only the signatures of the near rows are read
         counts = np.bincount(np.concatenate(found))
-        near = np.flatnonzero(counts >= (self.least_hits if hits is None else hits))
+        at_least = np.cumsum(np.bincount(counts, minlength=self.bands + 1)[::-1])[::-1]  # rows with >= h equal bands
+        hits = self.least_hits
+        while hits > 1 and at_least[hits - 1] <= wanted:
+            hits -= 1
+        near = np.flatnonzero(counts >= hits)
         near = near[self._alive[near]]
         return self._ranked(sig, near)
 
@@ -135,4 +140,4 @@ def _put(bucket: dict[int, int | array[int]], key: int, row: int) -> None:
     if isinstance(rows, array):
         rows.append(row)
     elif rows != row:
-        bucket[key] = array("I", (rows, row))
+        bucket[key] = array("q", (rows, row))

@@ -16,19 +16,34 @@ from selfplay.curriculum.minhash_index import MinHashIndex, Signature, signature
 from selfplay.curriculum.node import Reason
 from selfplay.curriculum.text import jaccard, rename_form, shingles, structural_form
 
+_SURROUNDINGS = 64  # rows looked at for kin, beyond those that the gate must see
+
+
+@dataclass(frozen=True)
+class Near:
+    """A signature with the rows of the pool near to it, most similar first (see `MinHashIndex.similar`)."""
+
+    signature: Signature
+    rows: NDArray[np.int64]
+    sims: NDArray[np.float64]
+
+    def kin(self, most: int, least_sim: float) -> NDArray[np.int64]:
+        """Up to `most` rows with similarity >= `least_sim`."""
+        return self.rows[self.sims >= least_sim][:most]
+
 
 @dataclass(frozen=True)
 class NoveltyVerdict:
     """Outcome of the gate: `reason` is None for a new specification.
 
     `similarity` and `row` are the deciding ones, or those of the nearest pool member that the index returned; `row` is
-    None when a sibling or nothing at all was nearest.
+    None when it returned none.
     """
 
     reason: Reason | None
     similarity: float
     row: int | None
-    signature: Signature
+    near: Near | None  # None for a rewrite of a parent, which is never compared with the pool
 
 
 class NoveltyGate:
@@ -58,30 +73,25 @@ class NoveltyGate:
 
         The cheap exact comparisons with the parents come first, so that a superficial rewrite is named as one.
         """
-        sig = self.sign(text)
         renamed = rename_form(text)
         for row, parent in parents:
             if renamed == rename_form(parent):
-                return NoveltyVerdict(Reason.RENAME_ONLY, 1.0, row, sig)
+                return NoveltyVerdict(Reason.RENAME_ONLY, 1.0, row, None)
         for row, parent in parents:
             similarity = self.structural_similarity(text, parent)
             if similarity > self.config.max_structural_sim:
-                return NoveltyVerdict(Reason.STRUCTURAL_COPY, similarity, row, sig)
-        rows, sims = self.index.similar(sig)
-        if len(rows) and sims[0] > self.config.max_pool_sim:
-            return NoveltyVerdict(Reason.POOL_DUPLICATE, float(sims[0]), int(rows[0]), sig)
+                return NoveltyVerdict(Reason.STRUCTURAL_COPY, similarity, row, None)
+        near = self.near(text)
+        nearest, highest = (int(near.rows[0]), float(near.sims[0])) if len(near.rows) else (None, 0.0)
+        if highest > self.config.max_pool_sim:
+            return NoveltyVerdict(Reason.POOL_DUPLICATE, highest, nearest, near)
         for row in siblings:
-            similarity = self.index.similarity(sig, row)
+            similarity = self.index.similarity(near.signature, row)
             if similarity > self.config.max_sibling_sim:
-                return NoveltyVerdict(Reason.SIBLING_DUPLICATE, similarity, row, sig)
-        if len(rows):
-            return NoveltyVerdict(None, float(sims[0]), int(rows[0]), sig)
-        return NoveltyVerdict(None, 0.0, None, sig)
+                return NoveltyVerdict(Reason.SIBLING_DUPLICATE, similarity, row, near)
+        return NoveltyVerdict(None, highest, nearest, near)
 
-    def neighbours(self, sig: Signature, most: int, least_sim: float) -> NDArray[np.int64]:
-        """Up to `most` rows with similarity >= `least_sim`, nearest first: the kin of a node.
-
-        An approximate search: a pair below the gate's threshold may share too few bands to be seen.
-        """
-        rows, sims = self.index.similar(sig, hits=max(1, self.index.least_hits // 2))
-        return rows[sims >= least_sim][:most]
+    def near(self, text: str) -> Near:
+        """The signature of a specification and its surroundings in the pool."""
+        sig = self.sign(text)
+        return Near(sig, *self.index.similar(sig, wanted=_SURROUNDINGS))

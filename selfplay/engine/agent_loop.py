@@ -131,8 +131,13 @@ class EpisodeLoop(AgentLoopBase):
         self.episode = build_episode(factory, settings)
         self.run_seed, self.deterministic, self.error_log = run_seed, deterministic, Path(error_log)
 
-    async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> list[RowOutput]:  # type: ignore[override]
-        uid, session, step, index = str(kwargs["uid"]), kwargs["session_id"], kwargs["global_steps"], int(kwargs["index"])
+    async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> list[RowOutput]:
+        uid, session, step, index = (
+            str(kwargs["uid"]),
+            kwargs["session_id"],
+            kwargs["global_steps"],
+            int(kwargs["index"]),
+        )
         sampler = SessionSampler(self, sampling_params, (self.run_seed, step, index, session))
         try:
             rows = await self.episode.run(json.loads(kwargs["task"]), session, uid, sampler)

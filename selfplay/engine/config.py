@@ -38,7 +38,7 @@ class FsdpConfig:
     """FSDP2 actors."""
 
     dtype: str = "float32"
-    max_tokens_per_rank: int = 8192  # tokens of one micro-batch
+    max_tokens_per_rank: int = 2048  # tokens of one micro-batch; on the CPU, padding included
     offload: bool = False
     gradient_checkpointing: bool = False
     remove_padding: bool = False  # needs flash-attn
@@ -47,7 +47,7 @@ class FsdpConfig:
 
 @dataclass
 class ClusterConfig:
-    """One machine or many. `world_size = nodes * ranks_per_node` FSDP ranks, one vLLM replica per tensor-parallel group."""
+    """One machine or many: `nodes * ranks_per_node` FSDP ranks, one vLLM replica per tensor-parallel group."""
 
     name: str = "cpu"
     device: str = "cpu"  # cpu | cuda
@@ -91,9 +91,8 @@ class ClusterConfig:
             raise ValueError(f"frozen_servers: {self.frozen_servers} is not allowed; it is 0 or 1")
         if self.device == "cpu":
             if self.rollout.tensor_parallel != 1:
-                raise ValueError(
-                    f"rollout.tensor_parallel: {self.rollout.tensor_parallel} is not allowed with device=cpu; it must be 1"
-                )
+                got = self.rollout.tensor_parallel
+                raise ValueError(f"rollout.tensor_parallel: {got} is not allowed with device=cpu; it must be 1")
             if self.fsdp.remove_padding:
                 raise ValueError("fsdp.remove_padding: true is not allowed with device=cpu; it needs flash-attn")
         if (self.nodes * self.ranks_per_node) % self.rollout.tensor_parallel:

@@ -25,6 +25,9 @@ def variables(cluster: ClusterConfig, run_token: str) -> dict[str, str]:
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"),  # a run never downloads behind one's back
         "TRANSFORMERS_OFFLINE": os.environ.get("TRANSFORMERS_OFFLINE", "1"),
+        "TRANSFORMERS_VERBOSITY": "error",
+        "VERL_LOGGING_LEVEL": "WARNING",
+        "VLLM_LOGGING_LEVEL": "WARNING",
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
         "RAY_USAGE_STATS_ENABLED": "0",

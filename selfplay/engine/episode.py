@@ -50,12 +50,12 @@ class Row:
     clip_high: float = 0.2
 
     @classmethod
-    def of(cls, role: str, group: str, prompt_ids: list[int], sample: Sample, reward: float, record: dict[str, Any]) -> Row:
+    def of(
+        cls, role: str, group: str, prompt_ids: list[int], sample: Sample, reward: float, record: dict[str, Any]
+    ) -> Row:
         """A row whose response is one whole sample."""
         n = len(sample.token_ids)
-        return cls(
-            role, group, prompt_ids, sample.token_ids, [1] * n, sample.log_probs, reward, record, sample.extra
-        )
+        return cls(role, group, prompt_ids, sample.token_ids, [1] * n, sample.log_probs, reward, record, sample.extra)
 
 
 class Sampler(Protocol):

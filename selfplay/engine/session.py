@@ -12,10 +12,11 @@ import logging
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from uuid import uuid4
 
 from selfplay.engine.config import ClusterConfig
@@ -72,6 +73,7 @@ class Session:
     heartbeat: Heartbeat
     environment: dict[str, str] = field(init=False, default_factory=dict)
     _trainer: Any = field(init=False, default=None)
+    _engine_log: IO[str] | None = field(init=False, default=None)
     _ray_dir: str = field(init=False, default="")
     _watched: dict[int, str] = field(init=False, default_factory=dict)
 
@@ -81,10 +83,14 @@ class Session:
         """Start Ray, the FSDP ranks, the vLLM servers and the agent-loop workers, and sync the first weights."""
         self.environment = apply(self.cluster, self.run_token)
         self.log_dir.mkdir(parents=True, exist_ok=True)
-        with self.heartbeat.phase("start: ray", stall_s=self.cluster.watchdog.startup_s):
-            self._start_ray()
-        with self.heartbeat.phase("start: workers", stall_s=self.cluster.watchdog.startup_s):
-            self._start_workers()
+        self._engine_log = (self.log_dir / "engine.log").open("a", encoding="utf-8")
+        limit = self.cluster.watchdog.startup_s
+        # What the libraries print and warn while they load is for the log, not for the console.
+        with redirect_stdout(self._engine_log), redirect_stderr(self._engine_log):
+            with self.heartbeat.phase("start: ray", stall_s=limit):
+                self._start_ray()
+            with self.heartbeat.phase("start: workers", stall_s=limit):
+                self._start_workers()
         self._watched = self._worker_pids()
 
     def _start_ray(self) -> None:

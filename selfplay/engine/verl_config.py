@@ -15,7 +15,7 @@ from selfplay.engine.trainer import TRAINER_NAME
 class PolicySpec:
     """The policy and the sizes of its rollouts. `max_prompt` and `max_response` are tokens."""
 
-    model_path: Path
+    model_path: Path | str  # a folder, or a hub name
     max_prompt: int
     max_response: int
     temperature: float = 1.0
@@ -25,7 +25,7 @@ class PolicySpec:
     weight_decay: float = 0.0
     kl_coef: float = 0.0  # above 0: a frozen reference of `model_path` joins the loss (low_var_kl)
     entropy_coef: float = 0.0
-    frozen_model: Path | None = None
+    frozen_model: Path | str | None = None
 
 
 def verl_config(policy: PolicySpec, cluster: ClusterConfig, agent_yaml: Path, seed: int) -> DictConfig:

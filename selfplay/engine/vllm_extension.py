@@ -21,10 +21,9 @@ class CpuWeightSync(vLLMColocateWorkerExtension):
 
         Raises ValueError for LoRA adapters: merge them (`lora.merge=True`) before the sync.
         """
+        from verl.workers.rollout.vllm_rollout.bucketed_weight_transfer import BucketedWeightReceiver
         from vllm.config import set_current_vllm_config
         from vllm.model_executor.model_loader.utils import process_weights_after_loading
-
-        from verl.workers.rollout.vllm_rollout.bucketed_weight_transfer import BucketedWeightReceiver
 
         if peft_config:
             raise ValueError("LoRA adapters cannot be synced on the CPU: set lora.merge=True")

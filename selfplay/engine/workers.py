@@ -23,6 +23,7 @@ from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 from verl.workers.engine_workers import ActorRolloutRefWorker, TrainingWorker
 
 from selfplay.engine.environment import FSDP_THREADS
+from selfplay.engine.micro_batches import sorted_by_length
 
 ON_CPU = os.environ.get("VERL_PLATFORM") == "cpu"
 
@@ -37,6 +38,12 @@ class CpuEngine(FSDPEngineWithLMHead):
             return super()._build_fsdp_module(module)
         finally:
             object.__setattr__(config, "forward_only", forward_only)
+
+    def forward_backward_batch(self, data: Any, loss_function: Any, forward_only: bool = False) -> Any:
+        if not tu.get_non_tensor_data(data, "use_dynamic_bsz", True):
+            return super().forward_backward_batch(data, loss_function, forward_only)
+        with sorted_by_length():
+            return super().forward_backward_batch(data, loss_function, forward_only)
 
     def prepare_model_outputs(
         self, output: Any, output_args: Any, micro_batch: Any, logits_processor_func: Any

@@ -66,7 +66,8 @@ class Progress:
     def step(self, step: int, **values: float) -> None:
         """Step `step` of the phase is done. `values` are shown by their names: reward, pass_rate, pool, loss, ..."""
         now = self._now()
-        self._durations.append(now - self._step_ended)
+        done = max(1, step - self._step)  # a warm-up reports several steps at once
+        self._durations.append((now - self._step_ended) / done)
         self._step_ended, self._step = now, step
         self._shown = dict(values)
         self._show(force=step == self._total)

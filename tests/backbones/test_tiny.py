@@ -100,5 +100,5 @@ def test_a_corpus_of_ones_own(tmp_path: Path) -> None:
 def test_bad_corpus_names_the_file(tmp_path: Path, text: str) -> None:
     path = tmp_path / "bad.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match="bad.json"):
+    with pytest.raises(ValueError, match=r"bad\.json"):
         load_corpus(str(path))

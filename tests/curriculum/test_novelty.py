@@ -89,6 +89,20 @@ def test_the_index_never_misses_a_pair_above_its_threshold(seed, threshold):
     assert sims[:2].tolist() == [1.0, least / 128]
 
 
+def test_wanted_rows_come_on_top_of_those_above_the_threshold():
+    rng = np.random.default_rng(0)
+    index = MinHashIndex(0.72, 128)
+    base = rng.integers(0, 2**32, 128, dtype=np.uint32)
+    for equal in [100, 95, *range(30, 90, 2)]:
+        index.add(perturbed(base, equal, rng))
+    strict, _ = index.similar(base)
+    more, sims = index.similar(base, wanted=20)
+    assert set(strict.tolist()) < set(more.tolist())
+    assert len(more) <= 20
+    assert more[:2].tolist() == [0, 1]
+    assert (np.diff(sims) <= 0).all()
+
+
 def test_banding_of_the_defaults():
     index = MinHashIndex(NoveltyConfig().max_pool_sim, 128)
     assert (index.band_rows, index.bands, index.least_hits) == (3, 42, 7)

@@ -60,7 +60,9 @@ class Launch:
         """Until `condition()`; fails at once if the run ends before."""
         deadline = time.monotonic() + timeout
         while not condition():
-            assert self.process.poll() is None, f"the run ended with {self.process.returncode}:\n{self.console()[-3000:]}"
+            assert self.process.poll() is None, (
+                f"the run ended with {self.process.returncode}:\n{self.console()[-3000:]}"
+            )
             assert time.monotonic() < deadline, f"still waiting after {timeout} s:\n{self.console()[-3000:]}"
             time.sleep(0.1)
 
@@ -116,7 +118,8 @@ def nodes_of(run_dir: Path) -> list[str]:
 def stable(metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Metrics without what depends on the clock."""
     return [
-        {k: v for k, v in line.items() if not k.startswith("timing/") and k not in ("tokens_per_s",)} for line in metrics
+        {k: v for k, v in line.items() if not k.startswith("timing/") and k not in ("tokens_per_s",)}
+        for line in metrics
     ]
 
 

@@ -1,4 +1,4 @@
-"""A run whose processes die, hang or are stopped: the right message, the right exit code, nothing left, and a resume."""
+"""A run whose processes die, hang or are stopped: the right message and exit code, nothing left, and a resume."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ def toy_session(log_dir: Path, token: str, *, ranks: int = 1, frozen: bool = Tru
     if str(HERE) not in sys.path:
         sys.path.insert(0, str(HERE))
     apply(cluster, token)
-    from selfplay.backbones.prepare import prepare
     from selfplay.backbones.config import BackboneConfig
+    from selfplay.backbones.prepare import prepare
     from selfplay.engine.verl_config import PolicySpec
 
     model = prepare(BackboneConfig())

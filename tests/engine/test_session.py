@@ -11,6 +11,7 @@ import pytest
 from selfplay.engine.episode import Task
 from selfplay.engine.errors import RolloutFailed
 from selfplay.engine.session import Session
+
 if TYPE_CHECKING:
     from selfplay.engine.trainer import RowView  # imports verl, which wants its environment set first
 
@@ -49,7 +50,9 @@ def test_rows_of_a_session_keep_their_roles_groups_and_rewards(session: Session)
     proposals = [row for row in result.rows if row["role"] == "proposer"]
     assert len(proposals) == 6  # 3 tasks x 2 sessions, whatever came of them
     for row in proposals:
-        attempts = [r for r in result.rows if r["role"] == "solver" and r["group"] == f"{row['group']}/{row['key'][-3]}"]
+        attempts = [
+            r for r in result.rows if r["role"] == "solver" and r["group"] == f"{row['group']}/{row['key'][-3]}"
+        ]
         assert len(attempts) == (3 if row["accepted"] else 0)
         mean = sum(r["reward"] for r in attempts) / max(1, len(attempts))
         assert row["reward"] == pytest.approx(mean)

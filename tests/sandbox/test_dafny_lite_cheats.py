@@ -39,6 +39,7 @@ def test_no_cheat_is_verified(spec: str, answer: str) -> None:
 
 @needs_dafny
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_no_cheat_is_verified_by_the_dafny_adapter() -> None:
     """Its `verify` does not look for vacuity: a program counts only with a specification that passes `check_spec`."""
     dafny = Dafny(time_limit_s=120)

@@ -1,4 +1,4 @@
-"""ANCORA's settings, with the paper's defaults (`docs` and the `conf/algo` files say where `tiny` departs from them)."""
+"""ANCORA's settings, with the paper's defaults (`conf/algo/ancora.yaml` says where `tiny` departs from them)."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class WarmupConfig:
     lr: float = 1e-5
     demos: str = ""  # empty: the project's generated demonstrations; otherwise a JSONL file
     n_demos: int = 12000
+    proposer_share: float = 0.5  # of the generated demonstrations
     seed: int = 0  # of the demonstrations and their order: apart from the run's, so that runs share one warmed-up model
     cache: bool = True
 
@@ -109,6 +110,8 @@ class AncoraConfig:
         ):
             if value <= 0:
                 raise ValueError(f"{key}: {value} is not allowed; it must be above 0")
+        if not 0 <= self.warmup.proposer_share <= 1:
+            raise ValueError(f"warmup.proposer_share: {self.warmup.proposer_share} is not allowed; it lies in [0, 1]")
         if self.sampling.temperature <= 0:
             raise ValueError(f"sampling.temperature: {self.sampling.temperature} is not allowed; it must be above 0")
         if not 0 < self.sampling.top_p <= 1:
@@ -116,9 +119,7 @@ class AncoraConfig:
         if not 0 <= self.optim.warmup_ratio < 1:
             raise ValueError(f"optim.warmup_ratio: {self.optim.warmup_ratio} is not allowed; it lies in [0, 1)")
         if self.proposer.rejected not in ("zero_reward", "drop"):
-            raise ValueError(
-                f"proposer.rejected: {self.proposer.rejected!r} is not allowed; it is zero_reward or drop"
-            )
+            raise ValueError(f"proposer.rejected: {self.proposer.rejected!r} is not allowed; it is zero_reward or drop")
         if self.proposer.reward not in ("band", "variance", "exponential"):
             raise ValueError(
                 f"proposer.reward: {self.proposer.reward!r} is not allowed; it is band, variance or exponential"

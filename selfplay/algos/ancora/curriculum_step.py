@@ -41,8 +41,8 @@ def take_in(curriculum: Curriculum, seeds: Sequence[Seed], rows: Sequence[Mappin
         sessions = [proposals[index][s] for s in range(len(seed.second_parents))]
         rates = [row["solved"] / row["attempts"] for row in sessions if row["attempts"]]
         curriculum.record(seed, [row["reward"] for row in sessions], rates)
-        for session, row in enumerate(sessions):
-            answer = answers.get(f"{row['group']}/{session}")
+        for number, row in enumerate(sessions):
+            answer = answers.get(f"{row['group']}/{number}")
             if row["attempts"] and answer is not None:
                 rate = row["solved"] / row["attempts"]
                 admission = curriculum.admit(Candidate(row["spec"], tuple(row["parents"]), answer, rate))

@@ -52,7 +52,7 @@ def load_data(config: Config) -> Data:
         demos = partial(read_demos, Path(warmup.demos), config.backbone.prompts)
         demos()  # a bad file ends the command before anything starts
     else:
-        demos = partial(generate, warmup.seed, warmup.n_demos, forbidden)
+        demos = partial(generate, warmup.seed, warmup.n_demos, forbidden, proposer_share=warmup.proposer_share)
     return Data(roots, heldout, demos)
 
 
@@ -78,7 +78,8 @@ def read_demos(path: Path, style: str) -> list[Demo]:
         try:
             entry = json.loads(line)
             if entry["role"] == "solver":
-                messages, parents, spec = solver_messages(entry["spec"], style=style), (), entry["spec"]
+                parents: tuple[str, ...] = (entry["spec"],)
+                messages, spec = solver_messages(entry["spec"], style=style), entry["spec"]
             elif entry["role"] == "proposer":
                 messages = proposer_messages(entry["seed"], entry["direction"], style=style)
                 parents, spec = (entry["seed"],), ""

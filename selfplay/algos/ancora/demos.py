@@ -26,7 +26,7 @@ from selfplay.algos.ancora.prompts import (
 COMPOSED_SHARE = 0.08  # of the solver's demonstrations: two tasks in one method
 CROSSOVER_SHARE = 0.35  # of the proposer's demonstrations: a second parent is given
 MAX_COMPOSED_CLAUSES = 3  # a method of two tasks stays short enough to read
-_FAMILY_WEIGHTS = dict(linear=3, inverse=3, cases=4, relation=3, bool=2, divmod=2, two=2, loop=1)
+_FAMILY_WEIGHTS = {"linear": 4, "inverse": 3, "cases": 4, "relation": 3, "bool": 2, "divmod": 2, "two": 2, "loop": 1}
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,8 @@ def generate(seed: int, n: int, forbidden: Collection[str] = (), *, proposer_sha
 
 
 def _solver_demo(rng: random.Random) -> Demo | None:
-    if rng.random() < COMPOSED_SHARE:
-        task = compose(_task(rng), _task(rng))
-    else:
-        task = _task(rng, demonstrated=True)
+    composed = rng.random() < COMPOSED_SHARE
+    task = compose(_task(rng), _task(rng)) if composed else _task(rng, demonstrated=True)
     if task is None:
         return None
     return Demo(

@@ -12,7 +12,6 @@ import json
 import logging
 import time
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 from selfplay.algos.ancora import warmup
@@ -98,7 +97,7 @@ class AncoraRun:
         algo, runtime = self.algo, self.runtime
         runtime.progress.phase("starting the engine")
         with runtime.heartbeat.phase("backbone", stall_s=self.config.cluster.watchdog.startup_s):
-            self.backbone: Path = prepare(self.config.backbone)
+            self.backbone = prepare(self.config.backbone)
         policy = PolicySpec(
             model_path=self.backbone,
             max_prompt=algo.max_prompt_tokens,
@@ -210,7 +209,9 @@ class AncoraRun:
         write_atomic(self.run_dir.rollouts / f"evaluation_{when}.jsonl", lines)
         score = result.score
         low, high = score.interval
-        self.runtime.progress.note(f"held-out pass@1 {when}: {score.pass_at_1:.1%} [{low:.1%}, {high:.1%}] (n={score.n})")
+        self.runtime.progress.note(
+            f"held-out pass@1 {when}: {score.pass_at_1:.1%} [{low:.1%}, {high:.1%}] (n={score.n})"
+        )
         self.runtime.add_time("evaluate", time.monotonic() - started)
         return score
 
@@ -303,4 +304,3 @@ class AncoraRun:
             "tokens_per_s": round(self.tokens / busy, 1),
             "steps_per_min": round(60 * self.step / busy, 2),
         }
-

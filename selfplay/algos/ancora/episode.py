@@ -32,6 +32,7 @@ def settings_of(algo: AncoraConfig, sandbox: Any, style: str, language: str) -> 
         "style": style,
         "language": language,
         "attempts": algo.attempts_per_spec,
+        "max_prompt": algo.max_prompt_tokens,
         "max_tokens": {PROPOSER: algo.proposer.max_tokens, SOLVER: algo.solver.max_tokens},
         "reward": asdict(algo.proposer.reward_config()),
         "sandbox": asdict(sandbox),
@@ -48,16 +49,13 @@ class AncoraEpisode:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.style, self.language = settings["style"], settings["language"]
         self.attempts = int(settings["attempts"])
+        self.max_prompt = int(settings["max_prompt"])
         self.max_tokens: Mapping[str, int] = settings["max_tokens"]
         self.reward = ProposerRewardConfig(**settings["reward"])
         self.prover: Prover = build_prover(PROVER_CONFIGS[settings["sandbox"]["name"]](**settings["sandbox"]))
 
     async def run(self, task: Mapping[str, Any], session: int, uid: str, sampler: Sampler) -> list[Row]:
-        second = task["seconds"][session]
-        messages = proposer_messages(
-            task["seed"], task["direction"], second and second["text"], style=self.style, language=self.language
-        )
-        prompt = sampler.render(messages)
+        second, prompt = self._proposer_prompt(task, session, sampler)
         proposal = await sampler.sample(prompt, max_tokens=self.max_tokens[PROPOSER], key=(PROPOSER,))
         parents = [task["seed"], *([second["text"]] if second else [])]
         result = await asyncio.to_thread(self._gate, proposal.text, parents)
@@ -75,6 +73,20 @@ class AncoraEpisode:
             "attempts": len(attempts),
         }
         return [Row.of(PROPOSER, uid, prompt, proposal, reward, record), *attempts]
+
+    def _proposer_prompt(
+        self, task: Mapping[str, Any], session: int, sampler: Sampler
+    ) -> tuple[Mapping[str, str] | None, list[int]]:
+        """The second parent, if any, and the prompt; a second parent that does not fit into it is left out."""
+        style = {"style": self.style, "language": self.language}
+        for second in (task["seconds"][session], None):
+            text = second["text"] if second else None
+            prompt = sampler.render(proposer_messages(task["seed"], task["direction"], text, **style))
+            if len(prompt) <= self.max_prompt:
+                return second, prompt
+        raise ValueError(
+            f"algo.max_prompt_tokens: {self.max_prompt} is too small: seed {task['seed_id']} takes {len(prompt)}"
+        )
 
     def _gate(self, response: str, parents: list[str]) -> GateResult:
         result = judge_proposal(response, parents, self.prover, name_key, language=self.language)

@@ -5,8 +5,9 @@ literals. A *rung* is a set of templates of one difficulty; a *family* is a ladd
 that the same draw of names and literals can be moved up or down one rung: one focused semantic change, which is what a
 demonstration of the Proposer has to show.
 
-Placeholders: `{x} {y} {z}` inputs (in a drawn order), `{a} < {b} < {c}` and `{k} < {m}` positive literals, `{s}` one of
-`+ -` and `{t}` the other. `{{` and `}}` are braces.
+Placeholders: `{x} {y} {z}` inputs (in a drawn order), `{a} < {b} < {c}` and `{k} < {m}` positive literals, `{s}` and
+`{t}` one of `+ -` each, `{e2} {f2}` random sums over x and y, `{p2} {q2}` random comparisons over them and `{np2}`
+`{nq2}` their negations (likewise with 1 and 3 inputs). `{{` and `}}` are braces.
 """
 
 from __future__ import annotations
@@ -16,9 +17,8 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-KEYWORDS = frozenset(
-    "method returns requires ensures int nat bool var if else while invariant decreases return true false".split()
-)
+_WORDS = "method returns requires ensures int nat bool var if else while invariant decreases return true false"
+KEYWORDS = frozenset(_WORDS.split(" "))
 _TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_']*|\d+|<==>|==>|<==|:=|[<>=!]=|&&|\|\||[^\s]")
 _OUTPUT_TYPES = {"b": "bool"}
 
@@ -117,10 +117,13 @@ class Draw:
         a = rng.randint(1, 9)
         b = a + rng.randint(1, 4)
         k = rng.randint(2, 6)
-        values = dict(s=rng.choice("+-"), t=rng.choice("+-"), a=str(a), b=str(b), c=str(b + rng.randint(1, 4)))
-        values.update(k=str(k), m=str(k + rng.randint(1, 4)))
-        values.update({f"e{n}": expression(rng, "xyz"[:n]) for n in (1, 2, 3)})
-        values.update({f"p{n}": comparison(rng, "xyz"[:n]) for n in (1, 2)})
+        values = {"s": rng.choice("+-"), "t": rng.choice("+-"), "a": str(a), "b": str(b)}
+        values |= {"c": str(b + rng.randint(1, 4)), "k": str(k), "m": str(k + rng.randint(1, 4))}
+        for n in (1, 2, 3):
+            names = "xyz"[:n]
+            values |= {f"e{n}": expression(rng, names), f"f{n}": expression(rng, names)}
+            values[f"p{n}"], values[f"np{n}"] = comparison(rng, names)
+            values[f"q{n}"], values[f"nq{n}"] = comparison(rng, names)
         return Draw(values, order, rng.random())
 
 
@@ -128,16 +131,23 @@ def expression(rng: random.Random, names: str) -> str:
     """A random sum of two or three terms over `names`, at least one of them a variable."""
     terms = [rng.choice(names)]
     for _ in range(rng.choice((1, 1, 2))):
-        terms.append(rng.choice((rng.choice(names), str(rng.randint(1, 9)), f"{rng.randint(2, 6)} * {rng.choice(names)}")))
+        terms.append(
+            rng.choice((rng.choice(names), str(rng.randint(1, 9)), f"{rng.randint(2, 6)} * {rng.choice(names)}"))
+        )
     rng.shuffle(terms)
     return terms[0] + "".join(f" {rng.choice('++-')} {term}" for term in terms[1:])
 
 
-def comparison(rng: random.Random, names: str) -> str:
-    """A random comparison of a variable or a sum with a variable or a literal."""
+_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+
+
+def comparison(rng: random.Random, names: str) -> tuple[str, str]:
+    """A random comparison of a variable or a sum with a variable or a literal, and its negation."""
     left = rng.choice((rng.choice(names), rng.choice(names), expression(rng, names)))
     right = rng.choice((str(rng.randint(0, 9)), rng.choice(names)))
-    return f"{left} {rng.choice(('<', '<=', '>', '>=', '==', '!='))} {right if right != left else 0}"
+    right = "0" if right == left else right
+    operator = rng.choice(list(_NEGATED))
+    return f"{left} {operator} {right}", f"{left} {_NEGATED[operator]} {right}"
 
 
 def instantiate(family: str, rung: Rung, draw: Draw) -> Task:

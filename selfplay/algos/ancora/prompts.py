@@ -64,13 +64,13 @@ In the <think> block write seven lines, each opened by its label, in this order:
 Parent core: what the seed asks for, in plain words.
 Direction target: up or down, as requested, and what that means here.
 Solver-skill focus: the one reusable proof skill that the new exercise trains.
-Minimal decomposition: for up, why no smaller step is needed; for down, the smallest part of the seed that blocks the student.
+Minimal decomposition: for up, why no smaller step is needed; for down, the smallest part that blocks the student.
 Stepping-stone rationale: why this exercise is the right next one.
 Next-step child choice: which change you make, and nothing more than it.
 Check: that the exercise can be met, is not met already by the seed's solution, and is not trivially true.
 
 Refused: a seed with other names; an extra clause that the seed's clauses imply; a postcondition that is always true or
-does not speak of the results; a precondition that nothing satisfies; a change in difficulty that no proof skill explains."""
+does not speak of the results; a precondition that nothing satisfies; a harder task that no proof skill explains."""
 
 _FULL_PROPOSER_TASK = """Seed:
 ```{fence}
@@ -84,9 +84,9 @@ _HINTS = {
     "down": "Stay in the seed's family and isolate one smaller step towards it.",
 }
 
-_FULL_SOLVER = """You prove programs in {language}. Given the specification of a {item}, write a body that verifies without any
-assumption, axiom or other way around the proof. You may reason in one <think>...</think> block first; then give exactly one
-```{fence} block that holds the body alone, from its opening to its closing brace."""
+_FULL_SOLVER = """You prove programs in {language}. Given the specification of a {item}, write a body that verifies
+without any assumption, axiom or other way around the proof. You may reason in one <think>...</think> block first; then
+give exactly one ```{fence} block that holds the body alone, from its opening to its closing brace."""
 
 _ITEMS = {"Dafny": "method", "Verus": "function"}
 

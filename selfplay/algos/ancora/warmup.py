@@ -40,7 +40,7 @@ def encode(session: Session, demos: Sequence[Demo]) -> list[Pair]:
     tokenizer = session.tokenizer
     pairs = []
     for demo in demos:
-        response = list(tokenizer.encode(demo.response, add_special_tokens=False)) + [tokenizer.eos_token_id]
+        response = [*tokenizer.encode(demo.response, add_special_tokens=False), tokenizer.eos_token_id]
         pairs.append((session.render(demo.messages), response))
     return pairs
 
@@ -62,7 +62,9 @@ def train(
 ) -> None:
     """Optimizer steps `first_step`.. of the warm-up; `on_chunk(steps done, mean loss)` after every few."""
     if len(pairs) < config.batch_size:
-        raise ValueError(f"warm-up needs at least one batch: {len(pairs)} demonstrations, batch_size {config.batch_size}")
+        raise ValueError(
+            f"warm-up needs at least one batch: {len(pairs)} demonstrations, batch_size {config.batch_size}"
+        )
     for start in range(first_step, config.steps, CHUNK):
         steps = range(start, min(start + CHUNK, config.steps))
         chunk = [pair for step in steps for pair in batch_of(pairs, step, config)]
@@ -70,11 +72,11 @@ def train(
         on_chunk(steps.stop, sum(losses) / len(losses))
 
 
-def cache_path(backbone: Path, demos: Sequence[Demo], config: WarmupConfig, settings: dict[str, Any]) -> Path:
+def cache_path(backbone: Path | str, demos: Sequence[Demo], config: WarmupConfig, settings: dict[str, Any]) -> Path:
     """Where the warmed-up state of this backbone, demonstrations and settings is, or would be, kept."""
     digest = hashlib.sha256()
     digest.update(str(backbone).encode())  # of a cached backbone, the name says its content; of others, size and time
-    for path in sorted(backbone.iterdir()):
+    for path in sorted(Path(backbone).iterdir()) if Path(backbone).is_dir() else ():
         digest.update(f"{path.name} {path.stat().st_size} {path.stat().st_mtime_ns}".encode())
     for demo in demos:
         digest.update(json.dumps([demo.messages, demo.response]).encode())

@@ -1,0 +1,146 @@
+"""The parts of the loop between engine and curriculum, on rows made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from selfplay.algos.ancora import warmup
+from selfplay.algos.ancora.advantages import Advantages
+from selfplay.algos.ancora.config import WarmupConfig
+from selfplay.algos.ancora.curriculum_step import take_in, task_of
+from selfplay.algos.ancora.data import load_data
+from selfplay.config.errors import ConfigError
+from selfplay.config.load import load_config
+from selfplay.curriculum.config import CurriculumConfig, NoveltyConfig
+from selfplay.curriculum.curriculum import Curriculum
+from selfplay.curriculum.roots import Root
+from selfplay.objectives.config import BalanceConfig
+
+
+@dataclass
+class Row:
+    role: str
+    group: str
+    reward: float
+    tokens: int
+    record: dict[str, Any]
+
+
+def proposal(group: str, reward: float, tokens: int = 10, verdict: str = "accepted") -> Row:
+    return Row("proposer", group, reward, tokens, {"verdict": verdict})
+
+
+def attempt(group: str, reward: float, tokens: int = 5) -> Row:
+    return Row("solver", group, reward, tokens, {"verdict": "verified" if reward else "refuted"})
+
+
+def test_advantages_by_hand() -> None:
+    """Two proposals, one with two attempts of which one is right.
+
+    Proposer group: rewards 1, 0, mean 1/2: advantages 1, -1. T_Q = 20, T_S = 10, so scale_Q = 30/40, scale_S = 30/20;
+    with w_Q = 3/8 a proposal's advantage is +-1 * 0.75 * 0.375, an attempt's +-1 * 1.5.
+    """
+    rows = [proposal("a", 1.0), attempt("a/0", 1.0), attempt("a/0", 0.0), proposal("a", 0.0, verdict="rejected")]
+    found = Advantages(BalanceConfig(), "none", "zero_reward")(rows)
+    assert found == pytest.approx([0.28125, 1.5, -1.5, -0.28125], rel=1e-4)
+
+
+def test_a_frozen_branch_has_no_advantage_and_a_dropped_proposal_none() -> None:
+    rows = [proposal("a", 1.0), proposal("a", 0.0), proposal("a", 0.0, verdict="rejected"), attempt("a/0", 1.0)]
+    frozen = Advantages(BalanceConfig(), "proposer", "zero_reward")(rows)
+    assert frozen[:3] == [0.0, 0.0, 0.0]
+    dropped = Advantages(BalanceConfig(), "none", "drop")(rows)
+    assert dropped[2] == 0.0
+    assert dropped[0] == pytest.approx(-dropped[1])  # the mean is over the two that stayed
+
+
+def test_no_accepted_proposal_is_no_error() -> None:
+    rows = [proposal("a", 0.0, verdict="rejected"), proposal("a", 0.0, verdict="rejected")]
+    assert Advantages(BalanceConfig(), "none", "zero_reward")(rows) == [0.0, 0.0]
+
+
+def test_a_solved_and_new_proposal_becomes_a_node() -> None:
+    root = Root("r", "method M(x: int) returns (r: int)\n  ensures r == x + 1")
+    curriculum = Curriculum([root], CurriculumConfig(crossover=0.0), NoveltyConfig(), seed=0)
+    seeds = curriculum.select(1, 2)
+    task = task_of(seeds[0], curriculum)
+    assert task.sessions == 2
+    child = "method M(x: int, y: int) returns (r: int)\n  ensures x < r\n  ensures y < r"
+    identity = task.payload["seed_id"]
+
+    def row(session: int, **values: Any) -> dict[str, Any]:
+        return {"key": f"s000001x0000_{session}_0", "role": "proposer", "group": "s000001x0000", **values}
+
+    rows = [
+        row(0, reward=1.0, spec=child, parents=[identity], solved=1, attempts=2),
+        {
+            "key": "s000001x0000_0_1",
+            "role": "solver",
+            "group": "s000001x0000/0",
+            "reward": 0.0,
+            "answer": "{ r := x; }",
+        },
+        {"key": "s000001x0000_0_2", "role": "solver", "group": "s000001x0000/0", "reward": 1.0, "answer": "{ good }"},
+        row(1, reward=0.0, spec="", parents=[identity], solved=0, attempts=0),
+    ]
+    counts = take_in(curriculum, seeds, rows)
+    assert counts["pool/admitted"] == 1
+    assert len(curriculum) == 2
+    node = next(n for n in (curriculum.node(i) for i in curriculum.dag.row_of) if not n.is_root)
+    assert (node.text, node.answer, node.parents) == (child, "{ good }", (identity,))
+    assert curriculum.pass_rate(node.id) == pytest.approx(0.5)
+
+
+def test_warm_up_batches_cover_the_data_and_repeat() -> None:
+    config = WarmupConfig(steps=8, batch_size=4)
+    pairs = [([i], [i]) for i in range(18)]
+    epoch = [pair for step in range(4) for pair in warmup.batch_of(pairs, step, config)]
+    assert len({pair[0][0] for pair in epoch}) == 16  # four whole batches of a permutation
+    assert warmup.batch_of(pairs, 5, config) == warmup.batch_of(pairs, 5, config)
+    assert warmup.batch_of(pairs, 5, config) != warmup.batch_of(pairs, 1, config)
+
+
+def test_warm_up_learning_rate() -> None:
+    config = WarmupConfig(steps=100, lr=1.0)
+    assert warmup.learning_rate(0, config) == pytest.approx(0.2)  # rises over 5 steps
+    assert warmup.learning_rate(5, config) == pytest.approx(1.0)
+    assert warmup.learning_rate(99, config) == pytest.approx(0.1, abs=0.01)
+
+
+GOOD = '{"id": "a", "spec": "method M(x: int) returns (r: int)\\n  ensures r == x + 31"}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"roots\.jsonl: holds no root specification"),
+        (GOOD + "{nonsense", r"roots\.jsonl:2: not JSON"),
+        ('{"id": "a"}\n', r"roots\.jsonl:1: missing field 'spec'"),
+        (GOOD + GOOD.replace('"a"', '"b"'), r"roots\.jsonl:2: spec repeats that of line 1"),
+        (
+            GOOD + '{"id": "b", "spec": "method M(x: int) returns (r: int)\\n  ensures true"}\n',
+            r"roots\.jsonl:2: .*vacuous",
+        ),
+        (
+            GOOD + '{"id": "b", "spec": "method M(x: int) returns (r: int) { }"}\n',
+            r"roots\.jsonl:2: spec of 'b' is refused",
+        ),
+    ],
+)
+def test_bad_root_files_are_one_line_with_file_and_line(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "roots.jsonl"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_data(load_config([f"algo.roots={path}"]))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_root_among_the_held_out_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "same.jsonl"
+    path.write_text(GOOD)
+    with pytest.raises(ConfigError, match="'a' is also a root"):
+        load_data(load_config([f"algo.roots={path}", f"algo.eval.heldout={path}"]))

@@ -128,7 +128,7 @@ class EpisodeLoop(AgentLoopBase):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.episode = build_episode(factory, settings)
+        self.factory, self.settings = factory, settings
         self.run_seed, self.deterministic, self.error_log = run_seed, deterministic, Path(error_log)
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> list[RowOutput]:
@@ -140,7 +140,8 @@ class EpisodeLoop(AgentLoopBase):
         )
         sampler = SessionSampler(self, sampling_params, (self.run_seed, step, index, session))
         try:
-            rows = await self.episode.run(json.loads(kwargs["task"]), session, uid, sampler)
+            episode = build_episode(self.factory, self.settings)
+            rows = await episode.run(json.loads(kwargs["task"]), session, uid, sampler)
             if not rows:
                 raise ValueError("the episode returned no rows")
             return [to_output(row) for row in rows]

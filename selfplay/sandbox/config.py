@@ -14,7 +14,7 @@ class DafnyLiteConfig:
     """
 
     name: str = "dafny_lite"
-    rlimit: int = 1_000_000
+    rlimit: int = 100_000
     cache: bool = True
     cache_path: str = ""
 

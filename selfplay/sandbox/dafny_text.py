@@ -20,7 +20,7 @@ _DECLARATIONS = re.compile(
     r"|iterator|import|export|const|abstract|copredicate)\b"
 )
 _PIECE = re.compile(
-    r"""//[^\n]*|/\*|@"(?:[^"]|"")*"|"(?:\\.|[^"\\\n])*"|(?<![A-Za-z0-9_'?])'(?:\\.|[^'\\\n])'""", re.DOTALL
+    r"""//[^\r\n]*|/\*|@"(?:[^"]|"")*"|"(?:\\.|[^"\\\n])*"|(?<![A-Za-z0-9_'?])'(?:\\.|[^'\\\n])'""", re.DOTALL
 )
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _STRANGE = re.compile(r"\r(?!\n)|[^\t\n\r\x20-\x7e]")

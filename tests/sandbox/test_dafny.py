@@ -87,6 +87,7 @@ def test_the_real_dafny() -> None:
     dafny = Dafny(time_limit_s=120)
     assert dafny.version.startswith("2.")
     assert dafny.verify(SPEC, "{ r := x + 1; // } \n}").verified
+    assert dafny.verify(SPEC.replace("\n", " // x \u2265 0 \u00e9\r\n"), "{ // }\r\n r := x + 1; }").verified
     refuted = dafny.verify(SPEC, "{ r := x; }")
     assert refuted.verdict is Verdict.REFUTED
     assert "postcondition" in refuted.detail

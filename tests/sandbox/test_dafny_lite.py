@@ -269,6 +269,29 @@ def test_large_programs_within_the_limits(answer: str) -> None:
     assert PROVER.verify(spec, answer).verified
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "{ r := x; " + "r := r * r; " * 40 + "r := 1; }",  # x to the power 2**40
+        "{ r := 99; " + "r := r * r; " * 40 + "r := 1; }",
+        "{ r := x; while r > 0 invariant " + " * ".join("r" * 13) + " >= 0 { r := 0; } }",
+        "{ r := " + "9" * 31 + "; }",
+        "{ r := " + "(" * 51 + "1" + ")" * 51 + "; }",
+        "{ if x > 0 { } " + "else if x > 1 { } " * 90 + "}",
+    ],
+)
+def test_programs_over_the_limits(answer: str) -> None:
+    judgement = PROVER.verify("method F(x: int, y: int) returns (r: int)\n  ensures r == 1", answer)
+    assert judgement.verdict is Verdict.MALFORMED
+    assert judgement.detail.startswith(f"{Reason.LIMIT}: answer ")
+
+
+def test_a_specification_over_the_limits() -> None:
+    judgement = PROVER.check_spec("method F(x: int) returns (r: int)\n  ensures r == " + " * ".join("x" * 13))
+    assert judgement.verdict is Verdict.MALFORMED
+    assert judgement.detail == "limit: spec 2:16: a product of degree above 12"
+
+
 def test_nested_chains_are_typed_in_linear_time() -> None:
     claim = "true"
     for _ in range(40):

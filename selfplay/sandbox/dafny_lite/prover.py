@@ -15,7 +15,7 @@ from selfplay.sandbox.dafny_lite.specification import find_flaw
 from selfplay.sandbox.dafny_lite.syntax import Header
 from selfplay.sandbox.dafny_lite.vcgen import conditions
 
-DEFAULT_RLIMIT = 1_000_000
+DEFAULT_RLIMIT = 100_000
 _MAX_SPECS = 4096
 
 
@@ -64,9 +64,9 @@ class DafnyLite:
             lexemes = tokenise(spec)
             header = parse_header(lexemes)
             resolve_header(header)
+            flaw = find_flaw(header, self.rlimit)
         except MalformedError as error:
             return _CheckedSpec(Judgement(Verdict.MALFORMED, error.describe("spec", spec)), None, [])
-        flaw = find_flaw(header, self.rlimit)
         if flaw is None:
             return _CheckedSpec(Judgement(Verdict.VERIFIED), header, lexemes)
         if flaw.proof is not None:

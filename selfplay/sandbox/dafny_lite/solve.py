@@ -96,7 +96,11 @@ def _negation(steps: list[str | Obligation], declarations: Declarations) -> tupl
 
 
 def _one_by_one(conditions: Conditions, rlimit: int) -> Proof:
-    """Each obligation in its own query: some that are too hard together are easy apart."""
+    """Each obligation in its own query: some that are too hard together are easy apart.
+
+    All of them together may take four times the limit of one.
+    """
+    rlimit = min(rlimit, max(1, 4 * rlimit // len(conditions.obligations)))
     facts: list[str] = []
     for step in conditions.steps:
         if isinstance(step, Obligation):

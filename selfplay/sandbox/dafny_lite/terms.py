@@ -6,7 +6,10 @@ term is "true", "false", an integer literal, a constant's name, or a parenthesis
 
 from __future__ import annotations
 
+import re
+
 TRUE, FALSE = "true", "false"
+_DEFINED = re.compile(r"d@\d+")
 _SHARE_FROM = 40  # characters from which a term gets a name of its own
 
 
@@ -113,30 +116,54 @@ def negate(term: str) -> str:
 
 
 class Declarations:
-    """The constants and definitions of one script, in order of use."""
+    """The constants and definitions of one script, in order of use.
+
+    Names contain `@`, which neither Dafny's names nor those that z3 makes up do.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self._shared: dict[str, str] = {}
+        self._degrees: dict[str, int] = {}  # of the names whose degree as a polynomial is above 1
 
     def copy(self) -> Declarations:
         """An independent continuation: what is added to it stays out of this one."""
         other = Declarations()
-        other.lines, other._shared = [*self.lines], {**self._shared}
+        other.lines, other._shared, other._degrees = [*self.lines], {**self._shared}, {**self._degrees}
         return other
 
     def constant(self, sort: str, hint: str = "c") -> str:
         """A fresh constant of sort "Int" or "Bool"."""
-        name = f"{hint}!{len(self.lines)}"
+        name = f"{hint}@{len(self.lines)}"
         self.lines.append(f"(declare-const {name} {sort})")
         return name
 
     def share(self, term: str, sort: str) -> str:
         """`term`, or a name for it when it is long: no term grows by being used twice."""
-        if len(term) < _SHARE_FROM:
-            return term
+        return term if len(term) < _SHARE_FROM or literal(term) is not None else self._name(term, sort)
+
+    def product(self, left: str, right: str) -> tuple[str, int]:
+        """Their product and its degree in what is not a literal; a degree above 1 always has a name."""
+        term = arithmetic("*", left, right)
+        if literal(left) is not None or literal(right) is not None:
+            return term, self._degree(term)
+        degree = self._degree(left) + self._degree(right)
+        name = self._name(term, "Int")
+        self._degrees[name] = degree
+        return name, degree
+
+    def _name(self, term: str, sort: str) -> str:
         name = self._shared.get(term)
         if name is None:
-            name = self._shared[term] = f"d!{len(self.lines)}"
+            name = self._shared[term] = f"d@{len(self.lines)}"
+            degree = self._degree(term)
+            if degree > 1:
+                self._degrees[name] = degree
             self.lines.append(f"(define-fun {name} () {sort} {term})")
         return name
+
+    def _degree(self, term: str) -> int:
+        """Outside named products a term is linear, so its degree is that of its highest name."""
+        if not self._degrees:
+            return 1
+        return max((self._degrees.get(name, 1) for name in _DEFINED.findall(term)), default=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from selfplay.sandbox.dafny_lite import terms
+from selfplay.sandbox.dafny_lite.errors import MalformedError, Reason
 from selfplay.sandbox.dafny_lite.resolve import ARITHMETIC, ORDER, PERHAPS_NAT, flavour
 from selfplay.sandbox.dafny_lite.syntax import (
     BOOL,
@@ -19,6 +20,10 @@ from selfplay.sandbox.dafny_lite.syntax import (
     Variable,
 )
 from selfplay.sandbox.dafny_lite.terms import TRUE, Declarations, implies, ite, land, lnot, lor
+
+# z3 multiplies out what it simplifies, and counts no resources for it: `r := r * r;` forty times would never end.
+MAX_DEGREE = 12  # of a product, in factors that are not literals
+MAX_CONSTANT_DIGITS = 300  # of a literal computed from literals
 
 Environment = dict[Symbol, str]
 
@@ -38,6 +43,9 @@ def translate(expr: Expr, env: Environment, declarations: Declarations) -> Value
     """The value of a resolved expression where its variables have the values in `env`.
 
     `&&`, `||`, `==>`, `<==` and conditionals short-circuit: an operand only has to be defined where it is evaluated.
+
+    Raises:
+        MalformedError: a product is of too high a degree, or a constant too large.
     """
     match expr:
         case IntLiteral():
@@ -52,7 +60,7 @@ def translate(expr: Expr, env: Environment, declarations: Declarations) -> Value
         case Binary():
             left = translate(expr.left, env, declarations)
             right = translate(expr.right, env, declarations)
-            value = _binary(expr, left, right)
+            value = _binary(expr, left, right, declarations)
             sort = "Int" if expr.op in ARITHMETIC else "Bool"
             return Value(declarations.share(value.term, sort), declarations.share(value.defined, "Bool"))
         case Chain():
@@ -96,11 +104,22 @@ def _nat_result(expr: Expr, term: str) -> str:
     return TRUE if flavour(expr) != PERHAPS_NAT else terms.compare("<=", "0", term)
 
 
-def _binary(expr: Binary, left: Value, right: Value) -> Value:
+def _arithmetic(expr: Binary, left: str, right: str, declarations: Declarations) -> str:
+    if expr.op != "*":
+        return terms.arithmetic(expr.op, left, right)
+    term, degree = declarations.product(left, right)
+    if degree > MAX_DEGREE:
+        raise MalformedError(Reason.LIMIT, f"a product of degree above {MAX_DEGREE}", expr.offset)
+    return term
+
+
+def _binary(expr: Binary, left: Value, right: Value, declarations: Declarations) -> Value:
     op = expr.op
     both = land(left.defined, right.defined)
     if op in ARITHMETIC:
-        term = terms.arithmetic(op, left.term, right.term)
+        term = _arithmetic(expr, left.term, right.term, declarations)
+        if len(term) > MAX_CONSTANT_DIGITS and terms.literal(term) is not None:
+            raise MalformedError(Reason.LIMIT, f"a constant of more than {MAX_CONSTANT_DIGITS} digits", expr.offset)
         nonzero = lnot(terms.equal(right.term, "0")) if op in "/%" else TRUE
         return Value(term, land(both, nonzero, _nat_result(expr, term)))
     if op in ORDER or op in ("==", "!=", "<==>"):

@@ -230,7 +230,7 @@ def conditions(header: Header, body: Block) -> Conditions:
     """What has to be proved of a resolved method.
 
     Raises:
-        MalformedError: a loop has no `decreases` and Dafny's default does not apply.
+        MalformedError: a loop has no `decreases` and Dafny's default does not apply, or a number may get too large.
     """
     generator = Generator(header)
     end = generator.block(body, generator.specification(), TRUE)

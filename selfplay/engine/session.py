@@ -326,6 +326,10 @@ class Session:
             self._trainer.global_steps = step
         self.sync()
 
+    def anchor_reference(self) -> None:
+        """Make the present policy the reference of the KL term (`kl_coef` above 0), as after the warm-up."""
+        self._trainer.actor_rollout_wg.anchor_reference()
+
     def set_step(self, step: int) -> None:
         """Number of the next step; the request seeds follow from it."""
         self._trainer.global_steps = step

@@ -26,7 +26,7 @@ from verl.utils.py_functional import rename_dict
 from verl.workers.rollout.llm_server import LLMServerClient
 
 from selfplay.engine.episode import Task
-from selfplay.engine.frozen import FrozenServer
+from selfplay.engine.frozen import DirectClient, FrozenServer
 from selfplay.engine.heartbeat import Heartbeat
 from selfplay.engine.replay import StrictReplayBuffer
 from selfplay.engine.workers import PolicyWorker
@@ -99,7 +99,11 @@ class SelfPlayTrainer(PPOTrainerSync):
         self.frozen = frozen.wait() if frozen else None
 
     def get_llm_client(self) -> LLMServerClient:
-        client = super().get_llm_client()
+        replicas = self.llm_server_manager.get_replicas()
+        # One server needs no balancing, and the balancer costs a message to another process for every request.
+        client = (
+            DirectClient(self.config, replicas[0]._server_handle) if len(replicas) == 1 else super().get_llm_client()
+        )
         client.frozen = self.frozen.client() if self.frozen else None  # reaches the episodes with the client
         return client
 

@@ -111,6 +111,12 @@ class PolicyWorker(ActorRolloutRefWorker):
         random.seed(seed)
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def anchor_reference(self) -> None:
+        """Give the reference model, if there is one, the actor's present weights: what the KL term holds on to."""
+        if self.ref is not None:
+            self.ref.engine.module.load_state_dict(self.actor.engine.module.state_dict())
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def perturb(self, scale: float) -> None:
         """Add noise to the actor's weights without telling the rollout servers: for the test of the weight sync."""
         with torch.no_grad():

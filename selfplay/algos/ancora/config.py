@@ -35,6 +35,7 @@ class WarmupConfig:
     demos: str = ""  # empty: the project's generated demonstrations; otherwise a JSONL file
     n_demos: int = 12000
     proposer_share: float = 0.5  # of the generated demonstrations
+    wrong_share: float = 0.0  # of the generated solver demonstrations: these are wrong on purpose (see `demos.spoil`)
     seed: int = 0  # of the demonstrations and their order: apart from the run's, so that runs share one warmed-up model
     cache: bool = True
 
@@ -110,8 +111,12 @@ class AncoraConfig:
         ):
             if value <= 0:
                 raise ValueError(f"{key}: {value} is not allowed; it must be above 0")
-        if not 0 <= self.warmup.proposer_share <= 1:
-            raise ValueError(f"warmup.proposer_share: {self.warmup.proposer_share} is not allowed; it lies in [0, 1]")
+        for key, value in (
+            ("warmup.proposer_share", self.warmup.proposer_share),
+            ("warmup.wrong_share", self.warmup.wrong_share),
+        ):
+            if not 0 <= value <= 1:
+                raise ValueError(f"{key}: {value} is not allowed; it lies in [0, 1]")
         if self.sampling.temperature <= 0:
             raise ValueError(f"sampling.temperature: {self.sampling.temperature} is not allowed; it must be above 0")
         if not 0 < self.sampling.top_p <= 1:

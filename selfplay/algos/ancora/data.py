@@ -52,7 +52,8 @@ def load_data(config: Config) -> Data:
         demos = partial(read_demos, Path(warmup.demos), config.backbone.prompts)
         demos()  # a bad file ends the command before anything starts
     else:
-        demos = partial(generate, warmup.seed, warmup.n_demos, forbidden, proposer_share=warmup.proposer_share)
+        shares = {"proposer_share": warmup.proposer_share, "wrong_share": warmup.wrong_share}
+        demos = partial(generate, warmup.seed, warmup.n_demos, forbidden, **shares)
     return Data(roots, heldout, demos)
 
 

@@ -42,25 +42,46 @@ class Demo:
     answer: str
 
 
-def generate(seed: int, n: int, forbidden: Collection[str] = (), *, proposer_share: float = 0.5) -> list[Demo]:
-    """`n` demonstrations, the same ones for the same arguments. `forbidden` holds `grammar.name_key`s."""
+def generate(
+    seed: int,
+    n: int,
+    forbidden: Collection[str] = (),
+    *,
+    proposer_share: float = 0.5,
+    wrong_share: float = 0.0,
+) -> list[Demo]:
+    """`n` demonstrations, the same ones for the same arguments. `forbidden` holds `grammar.name_key`s.
+
+    A share `wrong_share` of the solver's answers is spoiled (`spoil`), as in data that nobody verified: reinforcement
+    has to find out which of the habits learned from them verify.
+    """
     rng = random.Random(seed)
     demos: list[Demo] = []
     while len(demos) < n:
-        demo = _proposer_demo(rng) if rng.random() < proposer_share else _solver_demo(rng)
+        demo = _proposer_demo(rng) if rng.random() < proposer_share else _solver_demo(rng, wrong_share)
         if demo and not any(name_key(spec) in forbidden for spec in (*demo.parents, demo.spec)):
             demos.append(demo)
     return demos
 
 
-def _solver_demo(rng: random.Random) -> Demo | None:
+def spoil(rng: random.Random, answer: str) -> str:
+    """`answer` with one slip of a kind that people make: a flipped sign, a flipped comparison, or one too many."""
+    slips = [(" + ", " - "), (" - ", " + "), (" > ", " < "), (" < ", " > ")]
+    possible = [slip for slip in slips if slip[0] in answer]
+    if possible and rng.random() < 0.5:
+        old, new = rng.choice(possible)
+        return answer.replace(old, new, 1)
+    place = answer.index(";")
+    return answer[:place] + " + 1" + answer[place:]
+
+
+def _solver_demo(rng: random.Random, wrong_share: float) -> Demo | None:
     composed = rng.random() < COMPOSED_SHARE
     task = compose(_task(rng), _task(rng)) if composed else _task(rng, demonstrated=True)
     if task is None:
         return None
-    return Demo(
-        "solver", solver_messages(task.spec), solver_response(task.answer), (task.spec,), task.spec, task.answer
-    )
+    answer = spoil(rng, task.answer) if rng.random() < wrong_share else task.answer
+    return Demo("solver", solver_messages(task.spec), solver_response(answer), (task.spec,), task.spec, answer)
 
 
 def _proposer_demo(rng: random.Random) -> Demo | None:

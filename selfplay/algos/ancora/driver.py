@@ -167,6 +167,7 @@ class AncoraRun:
                 if config.cache:
                     warmup.store(self.session, cached)
             self.warmed = config.steps
+            self.session.anchor_reference()
             self.session.reset_optimizer()
             self.session.reseed(self.config.seed)
             self.session.sync()

@@ -1,6 +1,7 @@
 """Every template of the micro-domain, instantiated and proved."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -19,7 +20,7 @@ def every_template(seed: int) -> list[Task]:
     for family, ladder in FAMILIES.items():
         for rung in ladder:
             for index in range(len(rung.templates)):
-                draw = Draw(Draw.sample(rng).values, (index + 0.5) / len(rung.templates))
+                draw = replace(Draw.sample(rng), pick=(index + 0.5) / len(rung.templates))
                 tasks.append(instantiate(family, rung, draw))
     return tasks
 

@@ -56,7 +56,7 @@ def test_any_text_comes_back(folder: Path) -> None:
 def test_labels_are_single_tokens_and_texts_are_short(folder: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     for label in LABELS[1:]:
-        assert len(tokenizer.encode(f"\n{label} ")) == 1
+        assert len(tokenizer.encode(f"\n{label}")) == 1
     responses = {role: [] for role in ("solver", "proposer")}  # type: dict[str, list[int]]
     prompts = []
     for demo in generate(4, 400):

@@ -58,9 +58,11 @@ def generate(
     rng = random.Random(seed)
     demos: list[Demo] = []
     while len(demos) < n:
-        demo = _proposer_demo(rng) if rng.random() < proposer_share else _solver_demo(rng, wrong_share)
-        if demo and not any(name_key(spec) in forbidden for spec in (*demo.parents, demo.spec)):
-            demos.append(demo)
+        proposer = rng.random() < proposer_share
+        demo = None
+        while demo is None or any(name_key(spec) in forbidden for spec in (*demo.parents, demo.spec)):
+            demo = _proposer_demo(rng) if proposer else _solver_demo(rng, wrong_share)
+        demos.append(demo)
     return demos
 
 

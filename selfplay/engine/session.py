@@ -7,7 +7,6 @@ minute on a laptop, a switch less than a tenth of a second.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import shutil
 import time
@@ -24,6 +23,8 @@ from selfplay.engine.environment import apply
 from selfplay.engine.episode import Message, Sample, Task, seed_of
 from selfplay.engine.errors import EngineError, RolloutFailed, WorkerLost
 from selfplay.engine.heartbeat import Heartbeat
+from selfplay.engine.liveness import check_alive, worker_processes
+from selfplay.engine.startup import EpisodeSpec, episodes_yaml, start_ray, start_trainer
 
 log = logging.getLogger(__name__)
 
@@ -35,15 +36,6 @@ TIMINGS = {  # verl's name for a part of the step -> ours
     "update_actor": "update",
     "update_weights": "sync",
 }
-
-
-@dataclass(frozen=True)
-class EpisodeSpec:
-    """An episode by name: `factory` is `module:function`, called with `settings` (JSON values) in the workers."""
-
-    name: str
-    factory: str
-    settings: dict[str, Any]
 
 
 @dataclass
@@ -88,74 +80,14 @@ class Session:
         # What the libraries print and warn while they load is for the log, not for the console.
         with redirect_stdout(self._engine_log), redirect_stderr(self._engine_log):
             with self.heartbeat.phase("start: ray", stall_s=limit):
-                self._start_ray()
+                self._ray_dir = start_ray(self.cluster, self.environment)
             with self.heartbeat.phase("start: workers", stall_s=limit):
-                self._start_workers()
-        self._watched = self._worker_pids()
-
-    def _start_ray(self) -> None:
-        import ray
-        from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
-
-        env = {**get_ppo_ray_runtime_env(None)["env_vars"], **self.environment}
-        options: dict[str, Any] = {"runtime_env": {"env_vars": env}, "log_to_driver": False, "logging_level": "warning"}
-        if self.cluster.ray_address:
-            options["address"] = self.cluster.ray_address
-        else:
-            options["address"] = "local"  # a killed run must not make us join its remains
-            options |= {"include_dashboard": False, "object_store_memory": self.cluster.object_store_mib * 2**20}
-            if self.cluster.device == "cpu":
-                options |= {"num_gpus": self.cluster.world_size + 1, "num_cpus": 32}  # logical: verl places by them
-        context = ray.init(**options)
-        self._ray_dir = str(context.address_info.get("session_dir", ""))
-
-    def _start_workers(self) -> None:
-        import ray
-        import transfer_queue as tq
-        from omegaconf import OmegaConf
-        from verl.trainer.ppo.v1 import AgentLoopManagerTQ, get_trainer_cls
-
-        import selfplay.engine.trainer as trainer_module
-        from selfplay.engine.verl_config import verl_config
-
-        error_log = self.log_dir / "episode-errors.log"
-        error_log.unlink(missing_ok=True)
-        config = verl_config(self.policy, self.cluster, self._agent_yaml(error_log), self.seed)
-        OmegaConf.set_struct(config, False)
-        config.transfer_queue.enable = True
-        OmegaConf.resolve(config)
-        tq.init(config.transfer_queue)
-        trainer = get_trainer_cls(trainer_module.TRAINER_NAME)(config=config)
-        trainer.heartbeat, trainer.error_log = self.heartbeat, error_log
-        trainer.init()
-        self.heartbeat.beat("actors and servers are up")
-        trainer.agent_loop_manager = AgentLoopManagerTQ.create(
-            config=config,
-            llm_client=trainer.get_llm_client(),
-            teacher_client=None,
-            reward_loop_worker_handles=trainer.get_reward_handles(),
-        )
-        ray.get([w.__ray_ready__.remote() for w in trainer.agent_loop_manager.agent_loop_workers])
-        trainer.actor_rollout_wg.seed(self.seed)
-        trainer.replay_buffer.check = self.check_alive
-        self._trainer = trainer
-
-    def _agent_yaml(self, error_log: Path) -> Path:
-        entries = [
-            {
-                "name": spec.name,
-                "_target_": "selfplay.engine.agent_loop.EpisodeLoop",
-                "factory": spec.factory,
-                "settings": json.dumps(spec.settings, sort_keys=True),
-                "run_seed": self.seed,
-                "deterministic": self.cluster.deterministic,
-                "error_log": str(error_log.resolve()),
-            }
-            for spec in self.episodes
-        ]
-        path = (self.log_dir / "episodes.yaml").resolve()
-        path.write_text(json.dumps(entries, indent=1), encoding="utf-8")  # JSON is YAML
-        return path
+                agent_yaml = episodes_yaml(self.episodes, self.cluster, self.seed, self.log_dir)
+                self._trainer = start_trainer(
+                    self.policy, self.cluster, agent_yaml, self.seed, self.log_dir, self.heartbeat
+                )
+                self._trainer.replay_buffer.check = self.check_alive
+        self._watched = worker_processes(self.run_token)
 
     def close(self) -> None:
         """Stop everything this session started, and keep the workers' logs beside the run's."""
@@ -182,36 +114,9 @@ class Session:
 
     # ---------------------------------------------------------------- liveness
 
-    def _worker_pids(self) -> dict[int, str]:
-        """The processes of this machine whose loss ends the run: pid -> name."""
-        import psutil
-
-        from selfplay.engine.reaper import run_processes
-
-        kinds = ("ray::", "VLLM::", "EngineCore", "raylet", "gcs_server")
-        watched = {}
-        for pid in run_processes(self.run_token):
-            try:
-                process = psutil.Process(pid)
-                title = process.name() + " " + " ".join(process.cmdline()[:2])
-            except psutil.Error:
-                continue
-            if any(kind in title for kind in kinds) and "ray::IDLE" not in title:
-                watched[pid] = title.strip()[:60]
-        return watched
-
     def check_alive(self) -> None:
         """Raise WorkerLost when a process or a node of the run is gone."""
-        import psutil
-        import ray
-
-        for pid, name in self._watched.items():
-            if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                raise WorkerLost(f"process {pid} ({name}) died")
-        if self.cluster.nodes > 1:
-            lost = [n["NodeManagerAddress"] for n in ray.nodes() if not n["Alive"]]
-            if lost:
-                raise WorkerLost(f"Ray node(s) lost: {', '.join(lost)}")
+        check_alive(self._watched, self.cluster.nodes)
 
     def _explain(self, error: Exception) -> Exception:
         """A lost process shows as many kinds of error; name it where it is one."""

@@ -3,43 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from toy_session import toy_session
 
-from selfplay.engine.config import ClusterConfig
-from selfplay.engine.environment import apply
-from selfplay.engine.heartbeat import Heartbeat
 from selfplay.engine.processes import new_token
 from selfplay.engine.reaper import start_guard
-from selfplay.engine.session import EpisodeSpec, Session
-
-HERE = Path(__file__).parent
-
-
-def toy_session(log_dir: Path, token: str, *, ranks: int = 1, frozen: bool = True) -> Session:
-    """A started session of the toy system on the untrained embedded backbone."""
-    cluster = ClusterConfig(ranks_per_node=ranks, frozen_servers=int(frozen))
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
-    if str(HERE) not in sys.path:
-        sys.path.insert(0, str(HERE))
-    apply(cluster, token)
-    from selfplay.backbones.config import BackboneConfig
-    from selfplay.backbones.prepare import prepare
-    from selfplay.engine.verl_config import PolicySpec
-
-    model = prepare(BackboneConfig())
-    policy = PolicySpec(model, max_prompt=64, max_response=32, frozen_model=model if frozen else None)
-    episodes = [
-        EpisodeSpec("toy", "toy_episode:build", {"attempts": 3}),
-        EpisodeSpec("failing", "toy_episode:build", {"attempts": 1, "fail": True}),
-    ]
-    session = Session(policy, cluster, episodes, seed=7, run_token=token, log_dir=log_dir, heartbeat=Heartbeat())
-    session.start()
-    session.set_step(1)
-    return session
+from selfplay.engine.session import Session
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from conftest import toy_session
 from test_session import tasks
+from toy_session import toy_session
 
 from selfplay.engine.processes import new_token
 from selfplay.engine.reaper import start_guard

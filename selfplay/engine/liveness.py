@@ -1,0 +1,38 @@
+"""Which processes a run cannot do without, and whether they are still there."""
+
+from __future__ import annotations
+
+from selfplay.engine.errors import WorkerLost
+from selfplay.engine.reaper import run_processes
+
+ESSENTIAL = ("ray::", "VLLM::", "EngineCore", "raylet", "gcs_server")
+
+
+def worker_processes(run_token: str) -> dict[int, str]:
+    """The essential processes of the run on this machine: pid -> name. Idle Ray workers come and go."""
+    import psutil
+
+    found = {}
+    for pid in run_processes(run_token):
+        try:
+            process = psutil.Process(pid)
+            title = process.name() + " " + " ".join(process.cmdline()[:2])
+        except psutil.Error:
+            continue
+        if any(kind in title for kind in ESSENTIAL) and "ray::IDLE" not in title:
+            found[pid] = title.strip()[:60]
+    return found
+
+
+def check_alive(watched: dict[int, str], nodes: int) -> None:
+    """Raise WorkerLost when one of `watched`, or one of several Ray `nodes`, is gone."""
+    import psutil
+    import ray
+
+    for pid, name in watched.items():
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            raise WorkerLost(f"process {pid} ({name}) died")
+    if nodes > 1:
+        lost = [node["NodeManagerAddress"] for node in ray.nodes() if not node["Alive"]]
+        if lost:
+            raise WorkerLost(f"Ray node(s) lost: {', '.join(lost)}")

@@ -67,7 +67,7 @@ class Launch:
             time.sleep(0.1)
 
     def wait_for_step(self, step: int) -> None:
-        self.wait_until(lambda: bool(list(self.folder.glob("outputs/*/*"))) and len(metrics_of(self.run_dir)) >= step)
+        self.wait_until(lambda: bool(runs(self.folder)) and len(metrics_of(self.run_dir)) >= step)
 
     def workers(self, name: str) -> list[psutil.Process]:
         """Descendants whose title holds `name`."""
@@ -85,8 +85,13 @@ class Launch:
         self.process.wait()
 
 
+def runs(folder: Path) -> list[Path]:
+    """Run directories, oldest first; one that is still being made has a hidden name."""
+    return sorted(path for path in folder.glob("outputs/*/*") if not path.name.startswith("."))
+
+
 def newest_run(folder: Path) -> Path:
-    return max((p for p in folder.glob("outputs/*/*") if not p.name.startswith(".")), key=lambda p: p.name)
+    return runs(folder)[-1]
 
 
 def metrics_of(run_dir: Path) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 TOLERANCE = 1e-4  # relative, of the gradient norm: two ranks add their sums in another order
 
 
+@pytest.mark.slow
 def test_two_ranks_give_the_gradient_norm_of_one(session: Session, initial_state: Path, tmp_path: Path) -> None:
     from two_ranks import steps
 

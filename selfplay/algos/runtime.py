@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -46,7 +46,6 @@ class Runtime:
         self.progress = Progress(config.logging)
         self.heartbeat = Heartbeat(self._show)
         self.summary = read_summary(run_dir.summary) or Summary(seed=config.seed)
-        self.save_state: Callable[[], None] = lambda: None  # what can still be saved when the run hangs
         self._before_s, self._started = self.summary.seconds, time.monotonic()
         self._token = new_token()
         self._stop = StopRequest(on_force=self._force)
@@ -148,14 +147,14 @@ class Runtime:
         return self._lost or None
 
     def _on_stall(self) -> None:
-        """In the watchdog's thread, with the main thread stuck: save, and write down how it ended."""
-        try:
-            self.save_state()
-        finally:
-            pulse = self.heartbeat.pulse()
-            self.summary.status = Status.WORKER_LOST if self._lost else Status.STALLED
-            self.summary.message = self._lost or f"no progress for {pulse.silent_s:.0f} s in {pulse.describe()}"
-            self.write_summary()
+        """In the watchdog's thread, with the main thread stuck: write down how it ended.
+
+        Metrics and the checkpoints that were due are on the disk already; the step under way cannot be saved.
+        """
+        pulse = self.heartbeat.pulse()
+        self.summary.status = Status.WORKER_LOST if self._lost else Status.STALLED
+        self.summary.message = self._lost or f"no progress for {pulse.silent_s:.0f} s in {pulse.describe()}"
+        self.write_summary()
 
     def _force(self) -> None:
         if self._guard is not None:

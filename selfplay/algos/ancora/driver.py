@@ -114,7 +114,6 @@ class AncoraRun:
         settings = settings_of(algo, self.config.sandbox, self.style, self.language)
         self.session = runtime.start(policy, [EpisodeSpec(EPISODE, FACTORY, settings)])
         self._resume()
-        runtime.save_state = lambda: None  # every completed step that is due is on the disk already
 
     def _resume(self) -> None:
         checkpoint = self.store.latest()

@@ -70,7 +70,7 @@ def _parse(lexemes: list[Lexeme], start: str, kind: type[_Tree]) -> _Tree:
         if error.token.type == "$END":
             raise MalformedError(Reason.SYNTAX, "unexpected end of text", end) from None
         raise MalformedError(Reason.SYNTAX, f"unexpected `{error.token}`", error.token.start_pos or 0) from None
-    except UnexpectedInput as error:  # pragma: no cover - a parser with our lexer raises UnexpectedToken only
+    except UnexpectedInput as error:  # the type lark declares; with our lexer it is always UnexpectedToken
         raise MalformedError(Reason.SYNTAX, "does not parse", error.pos_in_stream or 0) from None
     assert isinstance(tree, kind)
     return tree

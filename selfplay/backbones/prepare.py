@@ -12,8 +12,6 @@ from selfplay.backbones import smollm2, tiny
 from selfplay.backbones.cache import cached
 from selfplay.backbones.config import BackboneConfig
 
-TINY_FORMAT = 2  # raise it when `tiny.build` writes other files for the same configuration
-
 
 def prepare(config: BackboneConfig) -> Path | str:
     """The folder of the wanted model, built and cached if need be; a hub name for `kind=hf` is passed through.
@@ -31,7 +29,7 @@ def _tiny(config: BackboneConfig) -> Path:
         key: value for key, value in asdict(config).items() if key not in ("name", "prompts", "kind", "path", "corpus")
     }
     ingredients = {
-        "format": TINY_FORMAT,
+        "recipe": hashlib.sha256(Path(tiny.__file__).read_bytes()).hexdigest(),  # other code builds another model
         "corpus": hashlib.sha256("\0".join((*corpus.phrases, "\f", *corpus.texts)).encode()).hexdigest(),
         "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers")},
         **sizes,

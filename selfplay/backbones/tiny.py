@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from selfplay.backbones.config import BackboneConfig
 
@@ -84,8 +84,37 @@ def build(config: BackboneConfig, folder: Path) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = AutoModelForCausalLM.from_config(shape)
+    look_back(model)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+
+
+def look_back(model: Any) -> None:
+    """Start head h of the first layer off as attending to the token h + 1 places back, whatever it is.
+
+    Copying a stretch of the prompt, most of what a proof in the micro-domain is, needs such heads below the heads that
+    find the place to copy from. Left to chance they take longer to form than the rest of the warm-up: with them it
+    reaches in 300 steps a loss that it does not reach in 600 without. They are trained like everything else.
+
+    A head's query and key biases are one vector turned by the rotary embedding to h + 1 places apart; only the four
+    fastest rotations carry it, the others hardly tell neighbours apart.
+    """
+    import torch
+
+    attention, shape = model.model.layers[0].self_attn, model.config
+    size = shape.hidden_size // shape.num_attention_heads
+    turns = 4
+    speed = shape.rope_parameters["rope_theta"] ** (-2 * torch.arange(turns) / size)
+    strength = 10 * (size / 32) ** 0.25  # enough for the wanted place to outweigh its neighbours by e^10
+    with torch.no_grad():
+        attention.q_proj.weight *= 0.05
+        attention.k_proj.weight *= 0.05
+        keys = attention.k_proj.bias.view(shape.num_key_value_heads, size)
+        keys[:, :turns] = strength
+        for head, query in enumerate(attention.q_proj.bias.view(shape.num_attention_heads, size)):
+            angle = speed * (head + 1)
+            query[:turns] = strength * torch.cos(angle)
+            query[size // 2 : size // 2 + turns] = -strength * torch.sin(angle)
 
 
 def train_tokenizer(corpus: Corpus, vocab_size: int) -> Qwen2Tokenizer:

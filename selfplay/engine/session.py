@@ -24,7 +24,7 @@ from selfplay.engine.episode import Message, Sample, Task, seed_of
 from selfplay.engine.errors import EngineError, RolloutFailed, WorkerLost
 from selfplay.engine.heartbeat import Heartbeat
 from selfplay.engine.liveness import check_alive, worker_processes
-from selfplay.engine.startup import EpisodeSpec, episodes_yaml, start_ray, start_trainer
+from selfplay.engine.startup import EpisodeSpec, Loading, episodes_yaml, start_ray, start_trainer
 
 log = logging.getLogger(__name__)
 
@@ -79,12 +79,13 @@ class Session:
         limit = self.cluster.watchdog.startup_s
         # What the libraries print and warn while they load is for the log, not for the console.
         with redirect_stdout(self._engine_log), redirect_stderr(self._engine_log):
+            loading = Loading()
             with self.heartbeat.phase("start: ray", stall_s=limit):
                 self._ray_dir = start_ray(self.cluster, self.environment)
             with self.heartbeat.phase("start: workers", stall_s=limit):
                 agent_yaml = episodes_yaml(self.episodes, self.cluster, self.seed, self.log_dir)
                 self._trainer = start_trainer(
-                    self.policy, self.cluster, agent_yaml, self.seed, self.log_dir, self.heartbeat
+                    self.policy, self.cluster, agent_yaml, self.seed, self.log_dir, self.heartbeat, loading
                 )
                 self._trainer.replay_buffer.check = self.check_alive
         self._watched = worker_processes(self.run_token)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from selfplay.engine.config import ClusterConfig
 from selfplay.engine.heartbeat import Heartbeat
 
 ERROR_LOG = "episode-errors.log"
+QUEUE_STORAGE = {"num_data_storage_units": 1, "total_storage_size": 100_000}  # rows in flight: one process holds them
 
 
 @dataclass(frozen=True)
@@ -23,13 +26,31 @@ class EpisodeSpec:
     settings: dict[str, Any]
 
 
+class Loading:
+    """The heavy imports of this process, under way in a thread while Ray starts.
+
+    One thread does all of them, in order: two threads that import packages which import each other can see half of one.
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="imports")
+        self._queue = self._thread.submit(importlib.import_module, "transfer_queue")
+        self._trainer = self._thread.submit(importlib.import_module, "selfplay.engine.trainer")
+        self._thread.shutdown(wait=False)
+
+    def queue(self) -> Any:
+        return self._queue.result()
+
+    def trainer(self) -> Any:
+        return self._trainer.result()
+
+
 def start_ray(cluster: ClusterConfig, environment: Mapping[str, str]) -> str:
     """Start Ray here, or join `cluster.ray_address`; returns Ray's session directory."""
     import ray
-    from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
 
-    env = {**get_ppo_ray_runtime_env(None)["env_vars"], **environment}
-    options: dict[str, Any] = {"runtime_env": {"env_vars": env}, "log_to_driver": False, "logging_level": "warning"}
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
+    options["runtime_env"] = {"env_vars": _worker_environment(cluster, environment)}
     if cluster.ray_address:
         options["address"] = cluster.ray_address
     else:
@@ -41,36 +62,56 @@ def start_ray(cluster: ClusterConfig, environment: Mapping[str, str]) -> str:
     return str(context.address_info.get("session_dir", ""))
 
 
-def start_trainer(
-    policy: Any, cluster: ClusterConfig, agent_yaml: Path, seed: int, log_dir: Path, heartbeat: Heartbeat
-) -> Any:
-    """verl's trainer with all its workers up, the first weights synced and the ranks' generators seeded."""
-    import ray
-    import transfer_queue as tq
-    from omegaconf import OmegaConf
-    from verl.trainer.ppo.v1 import AgentLoopManagerTQ, get_trainer_cls
+def _worker_environment(cluster: ClusterConfig, environment: Mapping[str, str]) -> dict[str, str]:
+    if cluster.device == "cpu":
+        return dict(environment)  # verl's own are about accelerators, and asking for them imports all of verl
+    from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
 
-    import selfplay.engine.trainer as trainer_module
+    return {**get_ppo_ray_runtime_env(None)["env_vars"], **environment}
+
+
+def start_trainer(
+    policy: Any,
+    cluster: ClusterConfig,
+    agent_yaml: Path,
+    seed: int,
+    log_dir: Path,
+    heartbeat: Heartbeat,
+    loading: Loading,
+) -> Any:
+    """verl's trainer with all its workers up, the first weights synced and the ranks' generators seeded.
+
+    The order is what makes it fast: queue, servers, agent loops and ranks all import at once.
+    """
+    from omegaconf import OmegaConf
+
+    tq = loading.queue()
+    tq.init(OmegaConf.create({"backend": {"SimpleStorage": QUEUE_STORAGE}}))
+    heartbeat.beat("the queue is up")
+    trainer_module = loading.trainer()
+
+    from verl.trainer.ppo.v1 import get_trainer_cls
+
+    from selfplay.engine.agent_workers import AgentLoops
     from selfplay.engine.verl_config import verl_config
 
     config = verl_config(policy, cluster, agent_yaml, seed)
     OmegaConf.set_struct(config, False)
     config.transfer_queue.enable = True
     OmegaConf.resolve(config)
-    tq.init(config.transfer_queue)
     trainer = get_trainer_cls(trainer_module.TRAINER_NAME)(config=config)
     trainer.heartbeat, trainer.error_log = heartbeat, log_dir / ERROR_LOG
+    trainer.agent_loop_manager = AgentLoops.begin(config)
     trainer.init()
     heartbeat.beat("actors and servers are up")
-    trainer.agent_loop_manager = AgentLoopManagerTQ.create(
-        config=config,
-        llm_client=trainer.get_llm_client(),
-        teacher_client=None,
-        reward_loop_worker_handles=trainer.get_reward_handles(),
-    )
-    ray.get([worker.__ray_ready__.remote() for worker in trainer.agent_loop_manager.agent_loop_workers])
+    trainer.agent_loop_manager.connect(trainer.get_llm_client())
     trainer.actor_rollout_wg.seed(seed)
     return trainer
+
+
+def router_yaml(folder: Path) -> Path:
+    """The file that tells verl which balancer to start, beside the episodes' own."""
+    return folder / "router.yaml"
 
 
 def episodes_yaml(episodes: Sequence[EpisodeSpec], cluster: ClusterConfig, seed: int, log_dir: Path) -> Path:
@@ -91,4 +132,5 @@ def episodes_yaml(episodes: Sequence[EpisodeSpec], cluster: ClusterConfig, seed:
     ]
     path = (log_dir / "episodes.yaml").resolve()
     path.write_text(json.dumps(entries, indent=1), encoding="utf-8")  # JSON is YAML
+    router_yaml(path.parent).write_text(json.dumps({"router_class": "selfplay.engine.router.OnlyServer"}))
     return path

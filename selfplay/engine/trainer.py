@@ -26,9 +26,9 @@ from verl.utils.py_functional import rename_dict
 from verl.workers.rollout.llm_server import LLMServerClient
 
 from selfplay.engine.episode import Task
-from selfplay.engine.frozen import DirectClient, FrozenServer
 from selfplay.engine.heartbeat import Heartbeat
 from selfplay.engine.replay import StrictReplayBuffer
+from selfplay.engine.servers import DirectClient, Server, adopt, launch_frozen, launch_policy
 from selfplay.engine.workers import PolicyWorker
 
 TRAINER_NAME = "selfplay"
@@ -69,7 +69,7 @@ class SelfPlayTrainer(PPOTrainerSync):
         super().__init__(config)
         self.curr_step_profile = False
         self.advantage_fn: AdvantageFn | None = None
-        self.frozen: FrozenServer | None = None
+        self.frozen: Server | None = None
         self.rows: list[RowView] = []
         self.tokenizer: Any
 
@@ -88,9 +88,11 @@ class SelfPlayTrainer(PPOTrainerSync):
             self.role_worker_mapping[role] = ray.remote(PolicyWorker)
 
     def _setup(self) -> None:
-        # The frozen server is launched first, without waiting: its start overlaps with the trainer's.
-        path = self.config.trainer.get("frozen_model", None)
-        frozen = FrozenServer(self.config, path) if path else None
+        # Servers are launched first, without waiting: their start overlaps with the ranks'.
+        path, trainer = self.config.trainer.get("frozen_model", None), self.config.trainer
+        frozen = launch_frozen(self.config, path) if path else None
+        beside_ranks = trainer.device == "cpu" and trainer.nnodes == 1  # weights travel through the host's memory
+        adopt(launch_policy(self.config, trainer.n_gpus_per_node) if beside_ranks else [])
         super()._setup()
         buffer = self.replay_buffer
         assert isinstance(buffer, StrictReplayBuffer)
@@ -104,7 +106,8 @@ class SelfPlayTrainer(PPOTrainerSync):
         client = (
             DirectClient(self.config, replicas[0]._server_handle) if len(replicas) == 1 else super().get_llm_client()
         )
-        client.frozen = self.frozen.client() if self.frozen else None  # reaches the episodes with the client
+        # What is frozen reaches the episodes with the client.
+        client.frozen = DirectClient(self.config, self.frozen.handle) if self.frozen else None
         return client
 
     # ---------------------------------------------------------------- one step

@@ -8,6 +8,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from selfplay.engine.config import ClusterConfig
+from selfplay.engine.startup import router_yaml
 from selfplay.engine.trainer import TRAINER_NAME
 
 
@@ -120,6 +121,8 @@ def _rollout(policy: PolicySpec, cluster: ClusterConfig, agent_yaml: Path, seed:
         f"{prefix}.agent.num_workers={rollout.agent_workers}",
         f"{prefix}.agent.agent_loop_config_path='{agent_yaml}'",
     ]
+    if cluster.world_size == rollout.tensor_parallel:  # one server
+        out.append(f"{prefix}.router_config_path='{router_yaml(agent_yaml.parent)}'")
     if on_cpu:
         out += [
             f"+{prefix}.enable_sleep_mode=False",
@@ -139,8 +142,6 @@ def _trainer(policy: PolicySpec, cluster: ClusterConfig) -> list[str]:
         f"data.max_response_length={policy.max_response}",
         "data.train_batch_size=1",
         "reward.num_workers=0",  # rewards come with the rows
-        "transfer_queue.backend.SimpleStorage.num_data_storage_units=1",
-        "transfer_queue.backend.SimpleStorage.total_storage_size=100000",
         "trainer.use_v1=True",
         f"trainer.v1.trainer_mode={TRAINER_NAME}",
         "trainer.v1.sampler.custom_sampler.path=pkg://selfplay.engine.replay",

@@ -67,6 +67,16 @@ def test_labels_are_single_tokens_and_texts_are_short(folder: Path) -> None:
     assert max(prompts) <= 110
 
 
+def test_the_first_layer_looks_back(folder: Path) -> None:
+    model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    ids = tokenizer(generate(1, 1)[0].response, return_tensors="pt").input_ids
+    maps = model(ids, output_attentions=True).attentions[0][0]  # heads x to x from
+    for head, attention in enumerate(maps):
+        for place in range(head + 1, attention.shape[0]):
+            assert attention[place, place - head - 1] > 0.98
+
+
 def test_chat_template(folder: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     messages = [{"role": "user", "content": "solve\nA"}]

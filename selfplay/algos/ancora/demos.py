@@ -176,6 +176,7 @@ def corpus(seed: int, n: int) -> dict[str, list[str]]:
     phrases = [f"\n{label}" for label in LABELS[1:]]
     phrases += [f"<think>\n{LABELS[0]}", "\n</think>\n```dafny\n", "```dafny\n", "\n```"]
     phrases += ["method M(", ": int,", ": int) returns (", ": int)", ": bool)", "\n  requires", "\n  ensures"]
+    phrases += [f" {digit}" for digit in range(10)]  # a literal is one token, as a name is
     texts = []
     for demo in generate(seed, n):
         texts += [f"{message['role']}\n{message['content']}" for message in demo.messages]

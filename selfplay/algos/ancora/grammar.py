@@ -5,9 +5,9 @@ literals. A *rung* is a set of templates of one difficulty; a *family* is a ladd
 that the same draw of names and literals can be moved up or down one rung: one focused semantic change, which is what a
 demonstration of the Proposer has to show.
 
-Placeholders: `{x} {y} {z}` inputs (in a drawn order), `{a} < {b} < {c}` and `{k} < {m}` positive literals, `{s}` and
-`{t}` one of `+ -` each, `{e2} {f2}` random sums over x and y, `{p2} {q2}` random comparisons over them and `{np2}`
-`{nq2}` their negations (likewise with 1 and 3 inputs). `{{` and `}}` are braces.
+Placeholders: `{x} {y} {z}` inputs (their names are drawn), `{a} < {b} < {c}` and `{k} < {m}` positive literals, `{s}`
+and `{t}` one of `+ -` each, `{e2} {f2}` random sums over the first two inputs, `{p2} {q2}` random comparisons over them
+and `{np2} {nq2}` their negations (likewise over one and three). `{{` and `}}` are braces.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+# Names of inputs: any letter but those of results (b q r s), of loop counters (i) and the look-alikes l and o. Many
+# names make a text easier to follow for a small model: two terms that differ are then two different tokens.
+NAMES = "acdefghjkmnptuvwxyz"
 _WORDS = "method returns requires ensures int nat bool var if else while invariant decreases return true false"
 KEYWORDS = frozenset(_WORDS.split(" "))
 _TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_']*|\d+|<==>|==>|<==|:=|[<>=!]=|&&|\|\||[^\s]")
@@ -108,32 +111,31 @@ class Draw:
     """One draw of names and literals, shared by the rungs of a ladder."""
 
     values: dict[str, str]
-    order: str  # a permutation of the names x, y, z
+    names: str  # of the first, second and third input
     pick: float
 
     @staticmethod
     def sample(rng: random.Random) -> Draw:
-        order = "".join(rng.sample("xyz", 3))
+        drawn = "".join(rng.sample(NAMES, 3))
         a = rng.randint(1, 9)
         b = a + rng.randint(1, 4)
         k = rng.randint(2, 6)
         values = {"s": rng.choice("+-"), "t": rng.choice("+-"), "a": str(a), "b": str(b)}
         values |= {"c": str(b + rng.randint(1, 4)), "k": str(k), "m": str(k + rng.randint(1, 4))}
         for n in (1, 2, 3):
-            names = "xyz"[:n]
+            names = drawn[:n]
             values |= {f"e{n}": expression(rng, names), f"f{n}": expression(rng, names)}
             values[f"p{n}"], values[f"np{n}"] = comparison(rng, names)
             values[f"q{n}"], values[f"nq{n}"] = comparison(rng, names)
-        return Draw(values, order, rng.random())
+        return Draw(values, drawn, rng.random())
 
 
 def expression(rng: random.Random, names: str) -> str:
-    """A random sum of two or three terms over `names`, at least one of them a variable."""
-    terms = [rng.choice(names)]
-    for _ in range(rng.choice((1, 1, 2))):
-        terms.append(
-            rng.choice((rng.choice(names), str(rng.randint(1, 9)), f"{rng.randint(2, 6)} * {rng.choice(names)}"))
-        )
+    """A random sum of two terms, or three where there are names for them; no name occurs twice."""
+    chosen = rng.sample(names, rng.randint(1, len(names)))
+    terms = [name if rng.random() < 0.6 else f"{rng.randint(2, 6)} * {name}" for name in chosen]
+    if len(terms) == 1 or rng.random() < 0.3:
+        terms.append(str(rng.randint(1, 9)))
     rng.shuffle(terms)
     return terms[0] + "".join(f" {rng.choice('++-')} {term}" for term in terms[1:])
 
@@ -153,14 +155,13 @@ def comparison(rng: random.Random, names: str) -> tuple[str, str]:
 def instantiate(family: str, rung: Rung, draw: Draw) -> Task:
     """The task that a rung makes of a draw; inputs a template does not use are not declared."""
     template = rung.templates[int(draw.pick * len(rung.templates))]
-    used = tuple("xyz"[: len(template.inputs)])  # a method's inputs are x, or x and y, or all three
-    names = [name for name in draw.order if name in used]
+    names = draw.names[: len(template.inputs)]
     values = draw.values | dict(zip(template.inputs, names, strict=True))
     return Task(
         family=family,
         grade=rung.grade,
         skill=rung.skill,
-        inputs=used,
+        inputs=tuple(sorted(names)),
         outputs=tuple(template.outputs),
         requires=_fill(template.requires, values),
         ensures=_fill(template.ensures, values),

@@ -1,0 +1,104 @@
+"""vLLM servers launched without waiting: the policy's own on one CPU machine, and a frozen model's anywhere.
+
+verl launches a server only when the FSDP ranks are up, and its balancer and agent loops after that: a chain of
+processes that each import for 20 s. On one machine nothing in a server's start depends on the ranks, so here it starts
+beside them and verl's replica adopts it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+from omegaconf import DictConfig, open_dict
+from verl.plugin.platform import get_platform
+from verl.utils.config import omega_conf_to_dataclass
+from verl.workers.rollout.llm_server import LLMServerClient
+from verl.workers.rollout.replica import RolloutMode, RolloutReplicaRegistry
+from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMHttpServer, vLLMReplica
+
+FROZEN_RANK = 1000  # apart from the trainer's own replicas
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server actor and the answer it gives once it serves."""
+
+    handle: Any
+    launched: Any
+
+    def wait(self) -> Server:
+        ray.get(self.launched)
+        return self
+
+
+class DirectClient(LLMServerClient):
+    """A client bound to one server, without a load balancer between."""
+
+    def __init__(self, config: DictConfig, server: Any) -> None:
+        super().__init__(config)
+        self._server = server
+
+    async def _acquire_server(self, request_id: str, **extra: Any) -> tuple[str, Any]:
+        return "direct", self._server
+
+    def _release_server(self, server_id: str, request_id: str | None = None) -> None:
+        return None
+
+
+def _launch(config: DictConfig, name: str, rank: int, mode: RolloutMode, options: dict[str, Any]) -> Server:
+    handle = (
+        ray.remote(vLLMHttpServer)
+        .options(
+            name=name, max_concurrency=1000, runtime_env={"env_vars": get_platform().rollout_env_vars()}, **options
+        )
+        .remote(
+            config=omega_conf_to_dataclass(config.actor_rollout_ref.rollout),
+            model_config=config.actor_rollout_ref.model,
+            rollout_mode=mode,
+            workers=[],  # read for data parallelism inside a replica only
+            replica_rank=rank,
+            node_rank=0,
+            gpus_per_node=1,
+            nnodes=1,
+            cuda_visible_devices="0",
+        )
+    )
+    return Server(handle, handle.launch_server.remote())
+
+
+def launch_frozen(config: DictConfig, model_path: str) -> Server:
+    """A server whose weights are `model_path`'s and which no update touches.
+
+    Leaner than a standalone replica group: no placement group, checkpoint worker or load balancer, which cost about
+    10 s and half a gigabyte each on a laptop.
+    """
+    config = copy.deepcopy(config)
+    with open_dict(config):
+        config.actor_rollout_ref.model.path = model_path
+        config.actor_rollout_ref.rollout.load_format = "auto"  # the trainer's servers start with dummy weights
+    on_cpu = get_platform().device_name == "cpu"
+    gpus = {} if on_cpu else {"num_gpus": config.actor_rollout_ref.rollout.tensor_model_parallel_size}
+    return _launch(config, "selfplay_frozen", FROZEN_RANK, RolloutMode.STANDALONE, gpus)
+
+
+def launch_policy(config: DictConfig, replicas: int) -> list[Server]:
+    """The policy's servers, under the names by which verl's ranks look for them when they send weights."""
+    return [_launch(config, f"vllm_server_{rank}_0", rank, RolloutMode.HYBRID, {}) for rank in range(replicas)]
+
+
+def adopt(servers: Sequence[Server]) -> None:
+    """Let verl's replicas take `servers` instead of launching their own; with none they launch as they always do."""
+
+    class AdoptedReplica(vLLMReplica):
+        async def launch_servers(self) -> None:
+            server = servers[self.replica_rank]
+            await server.launched
+            address, port = await server.handle.get_server_address.remote()
+            self.servers, self._server_handle = [server.handle], server.handle
+            self._server_address = f"{address}:{port}"
+
+    RolloutReplicaRegistry.register("vllm", lambda: AdoptedReplica if servers else vLLMReplica)

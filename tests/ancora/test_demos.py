@@ -9,6 +9,7 @@ from selfplay.algos.ancora.gate import judge_proposal
 from selfplay.algos.ancora.grammar import name_key
 from selfplay.algos.ancora.prompts import LABELS, parse_answer
 from selfplay.curriculum.roots import load_roots
+from selfplay.sandbox.base import Verdict
 from selfplay.sandbox.dafny_lite import DafnyLite, alpha_normal_form
 
 PROVER = DafnyLite()
@@ -59,6 +60,20 @@ def test_one_seed_one_list() -> None:
     assert generate(3, 200, FORBIDDEN) != generate(4, 200, FORBIDDEN)
     random.seed(0)
     assert generate(3, 50) == generate(3, 50)
+
+
+def test_a_spoiled_answer_is_a_program_that_does_not_verify() -> None:
+    demos = [demo for demo in generate(7, 400, FORBIDDEN, proposer_share=0.0, wrong_share=1.0) if demo.role == "solver"]
+    verdicts = [PROVER.verify(demo.spec, demo.answer).verdict for demo in demos]
+    assert Verdict.MALFORMED not in verdicts
+    lucky = sum(verdict is Verdict.VERIFIED for verdict in verdicts)  # as where a factor meets a generous bound
+    assert lucky < 0.1 * len(verdicts)
+
+
+def test_share_of_wrong_answers() -> None:
+    demos = generate(8, 400, proposer_share=0.0, wrong_share=0.5)
+    share = sum(PROVER.verify(demo.spec, demo.answer).verified for demo in demos) / len(demos)
+    assert 0.42 < share < 0.62  # half, and the lucky ones
 
 
 def test_share_of_roles() -> None:

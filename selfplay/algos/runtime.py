@@ -33,7 +33,7 @@ from selfplay.runs.rundir import RunDir
 from selfplay.runs.summary import ExitCode, Status, Summary, read_summary, write_summary
 
 if TYPE_CHECKING:
-    from selfplay.engine.verl_config import PolicySpec
+    from selfplay.engine.policy import PolicySpec
 
 log = logging.getLogger(__name__)
 

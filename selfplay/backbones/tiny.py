@@ -63,7 +63,9 @@ def build(config: BackboneConfig, folder: Path) -> None:
     """Write the model and its tokenizer into the existing `folder`."""
     import torch
     from transformers import AutoModelForCausalLM, Qwen2Config
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()  # for one file of 4 MiB
     tokenizer = train_tokenizer(load_corpus(config.corpus), config.vocab_size)
     shape = Qwen2Config(
         vocab_size=len(tokenizer),

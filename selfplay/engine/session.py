@@ -24,6 +24,7 @@ from selfplay.engine.episode import Message, Sample, Task, seed_of
 from selfplay.engine.errors import EngineError, RolloutFailed, WorkerLost
 from selfplay.engine.heartbeat import Heartbeat
 from selfplay.engine.liveness import check_alive, worker_processes
+from selfplay.engine.policy import PolicySpec
 from selfplay.engine.startup import EpisodeSpec, Loading, episodes_yaml, start_ray, start_trainer
 
 log = logging.getLogger(__name__)
@@ -56,7 +57,7 @@ class StepResult:
 class Session:
     """Workers of a run. `start` brings them up, `close` takes them down; both may be called once."""
 
-    policy: Any  # PolicySpec; typed loosely so that importing this module stays light
+    policy: PolicySpec
     cluster: ClusterConfig
     episodes: Sequence[EpisodeSpec]
     seed: int

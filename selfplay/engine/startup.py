@@ -12,6 +12,7 @@ from typing import Any
 
 from selfplay.engine.config import ClusterConfig
 from selfplay.engine.heartbeat import Heartbeat
+from selfplay.engine.policy import PolicySpec
 
 ERROR_LOG = "episode-errors.log"
 QUEUE_STORAGE = {"num_data_storage_units": 1, "total_storage_size": 100_000}  # rows in flight: one process holds them
@@ -71,7 +72,7 @@ def _worker_environment(cluster: ClusterConfig, environment: Mapping[str, str]) 
 
 
 def start_trainer(
-    policy: Any,
+    policy: PolicySpec,
     cluster: ClusterConfig,
     agent_yaml: Path,
     seed: int,

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from omegaconf import DictConfig
 
 from selfplay.engine.config import ClusterConfig
+from selfplay.engine.policy import PolicySpec
 from selfplay.engine.startup import router_yaml
 from selfplay.engine.trainer import TRAINER_NAME
-
-
-@dataclass(frozen=True)
-class PolicySpec:
-    """The policy and the sizes of its rollouts. `max_prompt` and `max_response` are tokens."""
-
-    model_path: Path | str  # a folder, or a hub name
-    max_prompt: int
-    max_response: int
-    temperature: float = 1.0
-    top_p: float = 1.0
-    clip_ratio: float = 0.2
-    grad_clip: float = 1.0
-    weight_decay: float = 0.0
-    kl_coef: float = 0.0  # above 0: a frozen reference of `model_path` joins the loss (low_var_kl)
-    entropy_coef: float = 0.0
-    frozen_model: Path | str | None = None
 
 
 def verl_config(policy: PolicySpec, cluster: ClusterConfig, agent_yaml: Path, seed: int) -> DictConfig:

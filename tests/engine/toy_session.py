@@ -24,7 +24,7 @@ def toy_session(log_dir: Path, token: str, *, ranks: int = 1, frozen: bool = Tru
     apply(cluster, token)
     from selfplay.backbones.config import BackboneConfig
     from selfplay.backbones.prepare import prepare
-    from selfplay.engine.verl_config import PolicySpec
+    from selfplay.engine.policy import PolicySpec
 
     model = prepare(BackboneConfig())
     policy = PolicySpec(model, max_prompt=64, max_response=32, frozen_model=model if frozen else None)

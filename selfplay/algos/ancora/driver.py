@@ -92,7 +92,7 @@ class AncoraRun:
     def start(self) -> None:
         """Build the backbone, bring up the engine, and continue from the newest checkpoint if there is one."""
         from selfplay.backbones.prepare import prepare
-        from selfplay.engine.verl_config import PolicySpec
+        from selfplay.engine.policy import PolicySpec
 
         algo, runtime = self.algo, self.runtime
         runtime.progress.phase("starting the engine")

@@ -66,14 +66,14 @@ def test_a_spoiled_answer_is_a_program_that_does_not_verify() -> None:
     demos = [demo for demo in generate(7, 400, FORBIDDEN, proposer_share=0.0, wrong_share=1.0) if demo.role == "solver"]
     verdicts = [PROVER.verify(demo.spec, demo.answer).verdict for demo in demos]
     assert Verdict.MALFORMED not in verdicts
-    lucky = sum(verdict is Verdict.VERIFIED for verdict in verdicts)  # as where a factor meets a generous bound
-    assert lucky < 0.1 * len(verdicts)
+    lucky = sum(verdict is Verdict.VERIFIED for verdict in verdicts)  # as x + 1 * 9 where anything above x will do
+    assert lucky < 0.2 * len(verdicts)
 
 
 def test_share_of_wrong_answers() -> None:
     demos = generate(8, 400, proposer_share=0.0, wrong_share=0.5)
     share = sum(PROVER.verify(demo.spec, demo.answer).verified for demo in demos) / len(demos)
-    assert 0.42 < share < 0.62  # half, and the lucky ones
+    assert 0.45 < share < 0.67  # half, and the lucky ones
 
 
 def test_share_of_roles() -> None:

@@ -69,7 +69,7 @@ def generate(
 def spoil(rng: random.Random, answer: str) -> str:
     """`answer` with a factor that does not belong there.
 
-    Such a factor ends a right answer nowhere in the domain, so a policy that drops the habit loses nothing by it.
+    No task of the domain asks for such a factor, so a policy that drops the habit loses nothing by it.
     """
     place = answer.index(";")
     return f"{answer[:place]} * {rng.randint(2, 9)}{answer[place:]}"

@@ -32,6 +32,12 @@ def _own_checks(node: Any, prefix: str) -> Iterator[str]:
 def _across(config: Config) -> Iterator[str]:
     """Combinations of components that cannot work: a prompt with its answer must fit wherever it goes."""
     algo, cluster = config.algo, config.cluster
+    yield from _warm_up(config)
+    if algo.freeze != "none" and (algo.optim.kl_coef > 0 or algo.optim.entropy_coef != 0):
+        yield (
+            f"algo.freeze: {algo.freeze!r} is not allowed with algo.optim.kl_coef or algo.optim.entropy_coef;"
+            " their terms of the loss would train the frozen part"
+        )
     prompt = algo.max_prompt_tokens
     answers = {f"algo.{role}.max_tokens": getattr(algo, role).max_tokens for role in ROLES if hasattr(algo, role)}
     if config.backbone.kind == "tiny":  # other backbones bring their own context length
@@ -49,3 +55,20 @@ def _across(config: Config) -> Iterator[str]:
     ):
         if tokens < longest:
             yield f"{key}: {tokens} is not allowed; it must be at least {longest}, the longest prompt with its answer"
+
+
+def _warm_up(config: Config) -> Iterator[str]:
+    warmup, ranks = config.algo.warmup, config.cluster.world_size
+    if warmup.steps == 0:
+        return
+    if warmup.batch_size % ranks:
+        yield f"algo.warmup.batch_size: {warmup.batch_size} is not allowed; it must be a multiple of the {ranks} ranks"
+    if warmup.demos:
+        return
+    if warmup.n_demos < warmup.batch_size:
+        yield f"algo.warmup.n_demos: {warmup.n_demos} is not allowed; it must be {warmup.batch_size} or more, a batch"
+    if config.backbone.prompts != "compact":
+        yield (
+            f"algo.warmup.demos: '' is not allowed with backbone.prompts={config.backbone.prompts}; the generated"
+            " demonstrations are for compact prompts: give a file, or algo.warmup.steps=0"
+        )

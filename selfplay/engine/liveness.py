@@ -30,7 +30,11 @@ def check_alive(watched: dict[int, str], nodes: int) -> None:
     import ray
 
     for pid, name in watched.items():
-        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+        try:
+            gone = psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            gone = True
+        if gone:
             raise WorkerLost(f"process {pid} ({name}) died")
     if nodes > 1:
         lost = [node["NodeManagerAddress"] for node in ray.nodes() if not node["Alive"]]

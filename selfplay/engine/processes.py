@@ -61,6 +61,15 @@ def run_environment(token: str) -> dict[str, str]:
     return {TOKEN_VARIABLE: token, DRIVER_VARIABLE: str(os.getpid()), "SPT_NOENV": "1"}
 
 
+def own_socket(handle: str) -> str:
+    """`handle`, an `ipc://....sock`, made this run's own.
+
+    verl 0.9.1 names the socket for weights after the Ray job, and the first job of every local Ray has the same
+    number: two runs on one machine would send their weights to each other's servers.
+    """
+    return handle.removesuffix(".sock") + f"-{os.environ.get(TOKEN_VARIABLE, '')[:16]}.sock"
+
+
 def allow_tracing() -> bool:
     """Let the driver and its children read this worker's stacks; to be called in each worker process.
 

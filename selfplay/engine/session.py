@@ -10,8 +10,8 @@ import asyncio
 import logging
 import shutil
 import time
-from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -80,9 +80,9 @@ class Session:
         limit = self.cluster.watchdog.startup_s
         # What the libraries print and warn while they load is for the log, not for the console.
         with redirect_stdout(self._engine_log), redirect_stderr(self._engine_log):
-            loading = Loading()
+            loading = Loading(accelerated=self.cluster.device != "cpu")
             with self.heartbeat.phase("start: ray", stall_s=limit):
-                self._ray_dir = start_ray(self.cluster, self.environment)
+                self._ray_dir = start_ray(self.cluster, loading.environment() | self.environment)
             with self.heartbeat.phase("start: workers", stall_s=limit):
                 agent_yaml = episodes_yaml(self.episodes, self.cluster, self.seed, self.log_dir)
                 self._trainer = start_trainer(
@@ -120,8 +120,18 @@ class Session:
         """Raise WorkerLost when a process or a node of the run is gone."""
         check_alive(self._watched, self.cluster.nodes)
 
+    @contextmanager
+    def _naming_losses(self) -> Iterator[None]:
+        """A lost process shows as many kinds of error: raise WorkerLost for those."""
+        try:
+            yield
+        except Exception as error:
+            explained = self._explain(error)
+            if explained is error:
+                raise
+            raise explained from error
+
     def _explain(self, error: Exception) -> Exception:
-        """A lost process shows as many kinds of error; name it where it is one."""
         deadline = time.monotonic() + 2.0
         while time.monotonic() < deadline:
             try:
@@ -154,16 +164,11 @@ class Session:
         """
         trainer = self._trainer
         started = time.perf_counter()
-        try:
+        with self._naming_losses():
             trainer.actor_rollout_wg.set_lr(lr)
             batch, metrics = trainer.train_on(tasks, advantage_fn)
             rows = self._rows(batch)
             trainer.forget(batch)
-        except (EngineError, RuntimeError) as error:
-            explained = self._explain(error)
-            if explained is error:
-                raise
-            raise explained from error
         timing = {ours: trainer.timing_raw.get(theirs, 0.0) for theirs, ours in TIMINGS.items()}
         timing["step"] = time.perf_counter() - started
         return StepResult(rows, _plain(metrics), timing)
@@ -196,7 +201,7 @@ class Session:
         from selfplay.engine.sft import sft_batch
 
         workers = self._trainer.actor_rollout_wg
-        with self.heartbeat.phase("sft"):
+        with self.heartbeat.phase("sft"), self._naming_losses():
             workers.set_loss_fn(partial(sft_loss, config=None))
             try:
                 workers.set_lr(lr)
@@ -217,17 +222,17 @@ class Session:
 
     def sync(self) -> None:
         """Send the actor's weights to the rollout servers."""
-        with self.heartbeat.phase("sync"):
+        with self.heartbeat.phase("sync"), self._naming_losses():
             self._trainer.checkpoint_manager.update_weights(self._trainer.global_steps)
 
     def save(self, folder: Path) -> None:
         """Write weights, optimizer and RNG of every rank under `folder`."""
-        with self.heartbeat.phase("save"):
+        with self.heartbeat.phase("save"), self._naming_losses():
             self._trainer.actor_rollout_wg.save_checkpoint(str(folder), None, self._trainer.global_steps)
 
     def load(self, folder: Path, step: int | None = None) -> None:
         """Read what `save` wrote, and sync; `step` sets the step counter, from which request seeds follow."""
-        with self.heartbeat.phase("load"):
+        with self.heartbeat.phase("load"), self._naming_losses():
             self._trainer.actor_rollout_wg.load_checkpoint(str(folder))
         if step is not None:
             self._trainer.global_steps = step
@@ -288,13 +293,8 @@ class Session:
         async def everything() -> list[Sample]:
             return await asyncio.gather(*[one(i, ids) for i, ids in enumerate(prompts)])
 
-        try:
+        with self._naming_losses():
             return asyncio.run(everything())
-        except Exception as error:
-            explained = self._explain(error)
-            if explained is error:
-                raise
-            raise explained from error
 
     def score(self, token_ids: list[int]) -> tuple[list[float], list[float]]:
         """Log-probs of tokens 1.. of a text, by the actor and by the rollout server: equal after a sync."""

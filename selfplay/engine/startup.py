@@ -33,11 +33,16 @@ class Loading:
     One thread does all of them, in order: two threads that import packages which import each other can see half of one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, accelerated: bool) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="imports")
+        self._environment = self._thread.submit(_environment_of_verl) if accelerated else None
         self._queue = self._thread.submit(importlib.import_module, "transfer_queue")
         self._trainer = self._thread.submit(importlib.import_module, "selfplay.engine.trainer")
         self._thread.shutdown(wait=False)
+
+    def environment(self) -> dict[str, str]:
+        """verl's variables for its workers; they are about accelerators, so without one there are none."""
+        return self._environment.result() if self._environment else {}
 
     def queue(self) -> Any:
         return self._queue.result()
@@ -46,12 +51,18 @@ class Loading:
         return self._trainer.result()
 
 
+def _environment_of_verl() -> dict[str, str]:
+    from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
+
+    return dict(get_ppo_ray_runtime_env(None)["env_vars"])
+
+
 def start_ray(cluster: ClusterConfig, environment: Mapping[str, str]) -> str:
-    """Start Ray here, or join `cluster.ray_address`; returns Ray's session directory."""
+    """Start Ray here, or join `cluster.ray_address`; `environment` is the workers'. Returns Ray's session directory."""
     import ray
 
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
-    options["runtime_env"] = {"env_vars": _worker_environment(cluster, environment)}
+    options["runtime_env"] = {"env_vars": dict(environment)}
     if cluster.ray_address:
         options["address"] = cluster.ray_address
     else:
@@ -61,14 +72,6 @@ def start_ray(cluster: ClusterConfig, environment: Mapping[str, str]) -> str:
             options |= {"num_gpus": cluster.world_size + 1, "num_cpus": 32}  # logical: verl places by them
     context = ray.init(**options)
     return str(context.address_info.get("session_dir", ""))
-
-
-def _worker_environment(cluster: ClusterConfig, environment: Mapping[str, str]) -> dict[str, str]:
-    if cluster.device == "cpu":
-        return dict(environment)  # verl's own are about accelerators, and asking for them imports all of verl
-    from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
-
-    return {**get_ppo_ray_runtime_env(None)["env_vars"], **environment}
 
 
 def start_trainer(

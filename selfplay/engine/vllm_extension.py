@@ -12,8 +12,13 @@ from typing import Any
 import torch
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 
+from selfplay.engine.processes import own_socket
+
 
 class CpuWeightSync(vLLMColocateWorkerExtension):
+    def _get_zmq_handle(self) -> str:
+        return own_socket(super()._get_zmq_handle())
+
     def update_weights_from_ipc(
         self, peft_config: Any = None, base_sync_done: bool = False, use_shm: bool = False
     ) -> None:

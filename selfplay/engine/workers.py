@@ -24,6 +24,7 @@ from verl.workers.engine_workers import ActorRolloutRefWorker, TrainingWorker
 
 from selfplay.engine.environment import FSDP_THREADS
 from selfplay.engine.micro_batches import sorted_by_length
+from selfplay.engine.processes import own_socket
 
 ON_CPU = os.environ.get("VERL_PLATFORM") == "cpu"
 
@@ -88,6 +89,13 @@ class PolicyWorker(ActorRolloutRefWorker):
 
     actor_worker_cls = PolicyTrainingWorker
     ref_worker_cls = PolicyTrainingWorker
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def init_model(self) -> None:
+        """verl's, and the weights of this run go to the servers of this run."""
+        super().init_model()
+        if ON_CPU and self.rollout is not None:
+            self.rollout.zmq_handle = own_socket(self.rollout.zmq_handle)
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def set_lr(self, lr: float, reset_optimizer: bool = False) -> None:

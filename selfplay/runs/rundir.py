@@ -42,6 +42,7 @@ class RunDir:
         self.pool = path / "pool"
         self.rollouts = path / "rollouts"
         self.checkpoints = path / "checkpoints"
+        self.reference = path / "reference"
         self.logs = path / "logs"
 
     def __enter__(self) -> RunDir:

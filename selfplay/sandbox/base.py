@@ -45,6 +45,10 @@ class Prover(Protocol):
         """Is this a well-formed, non-vacuous specification? VERIFIED, or the reason why not."""
         ...
 
+    def normal_form(self, spec: str) -> str:
+        """A text that is equal for specifications that differ in names and layout only; `spec` passes `check_spec`."""
+        ...
+
     def verify(self, spec: str, answer: str) -> Judgement:
         """Does `spec` followed by `answer` verify strictly, with no way around the proof?"""
         ...

@@ -59,6 +59,10 @@ class CachedProver:
         """The wrapped prover's judgement of `spec`."""
         return self._ask(content_key(self._settings, "spec", spec), lambda: self._prover.check_spec(spec))
 
+    def normal_form(self, spec: str) -> str:
+        """The wrapped prover's; not cached."""
+        return self._prover.normal_form(spec)
+
     def verify(self, spec: str, answer: str) -> Judgement:
         """The wrapped prover's judgement of `spec` followed by `answer`."""
         key = content_key(self._settings, "verify", spec, answer)

@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 
 from selfplay.sandbox.base import Judgement, Verdict
-from selfplay.sandbox.dafny_text import ForbiddenError, check_answer, check_spec_text
+from selfplay.sandbox.dafny_text import ForbiddenError, check_answer, check_spec_text, normal_form
 
 _TASK = re.compile(
     r"^Verifying (\S+) \.\.\.\s*\n((?:(?!Verifying |Dafny program).*\n)*?)\s*\[[^\]]*\]\s+(\w[\w ]*)$", re.M
@@ -115,6 +115,10 @@ class Dafny:
         if vacuous:
             return Judgement(Verdict.REFUTED, "vacuous: every result satisfies the postcondition")
         return Judgement(Verdict.VERIFIED)
+
+    def normal_form(self, spec: str) -> str:
+        """By tokens: names, blanks and comments make no difference, redundant brackets do."""
+        return normal_form(spec)
 
     def verify(self, spec: str, answer: str) -> Judgement:
         """VERIFIED when both texts pass the token ban and Dafny proves the one method they make."""

@@ -102,3 +102,23 @@ def _comment_end(text: str, start: int) -> int:
         if level == 0:
             return edge.end()
     raise ForbiddenError("an unclosed comment")
+
+
+_WORDS = """method lemma function returns requires ensures decreases reads modifies int nat bool real char string seq
+set map multiset array true false if then else forall exists old fresh in null"""
+_KEYWORDS = frozenset(_WORDS.split())
+_TOKEN = re.compile(
+    r"//[^\n]*|/\*.*?\*/|([A-Za-z_][A-Za-z0-9_'?]*)|(\d[\d_.]*|<==>|==>|<==|[<>=!]=|&&|\|\||:=|\S)", re.DOTALL
+)
+
+
+def normal_form(spec: str) -> str:
+    """Tokens with names numbered in order of appearance, without comments."""
+    numbers: dict[str, str] = {}
+    out = []
+    for word, other in _TOKEN.findall(spec):
+        if word:
+            out.append(word if word in _KEYWORDS else numbers.setdefault(word, f"v{len(numbers)}"))
+        elif other:
+            out.append(other)
+    return " ".join(out)

@@ -32,7 +32,7 @@ def test_solver_demonstrations_verify() -> None:
 
 def test_proposer_demonstrations_pass_the_gate_and_can_be_met() -> None:
     for demo in demos_of("proposer", 250):
-        result = judge_proposal(demo.response, demo.parents, PROVER, alpha_normal_form)
+        result = judge_proposal(demo.response, demo.parents, PROVER)
         assert result.accepted, (result, demo.response)
         assert result.spec == demo.spec
         assert PROVER.verify(demo.spec, demo.answer).verified, demo.spec + "\n" + demo.answer

@@ -46,6 +46,18 @@ BAD = {
         ["algo.proposer.rejected=zero_rewrd"],
         "algo.proposer.rejected: 'zero_rewrd' is not allowed; it is zero_reward or drop; did you mean zero_reward?",
     ),
+    "a warm-up batch that ranks cannot share": (
+        ["cluster.ranks_per_node=3"],
+        "algo.warmup.batch_size: 32 is not allowed; it must be a multiple of the 3 ranks",
+    ),
+    "demonstrations of another style": (
+        ["backbone.prompts=full"],
+        "algo.warmup.demos: '' is not allowed with backbone.prompts=full; the generated demonstrations are for compact",
+    ),
+    "a frozen part that a penalty would train": (
+        ["algo.freeze=proposer", "algo.optim.kl_coef=0.1"],
+        "algo.freeze: 'proposer' is not allowed with algo.optim.kl_coef or algo.optim.entropy_coef;",
+    ),
     "a name that is a path": (["name=a/b"], "name: 'a/b' is not allowed; it is letters, digits, '.', '_' and '-'"),
     "GPU sharding on a CPU": (
         ["cluster.rollout.tensor_parallel=2", "cluster.ranks_per_node=2"],
@@ -153,7 +165,7 @@ def test_the_command_line_wins_over_what_the_algo_and_the_experiment_choose() ->
 
 
 def test_every_member_of_every_group_composes() -> None:
-    needs = {"hf": ["backbone.path=some/model"]}
+    needs = {"hf": ["backbone.path=some/model", "algo.warmup.steps=0"]}
     for group in GROUPS:
         for member in set(group_options(group)) - {"ancora", "tiny", "dafny_lite", "cpu", "default"}:  # seen elsewhere
             config = load_config([f"{group}={member}", *needs.get(member, [])])

@@ -25,6 +25,7 @@ from selfplay.engine.processes import (
     identify,
     is_alive,
     new_token,
+    own_socket,
     run_environment,
     run_processes,
     shm_segments,
@@ -348,3 +349,12 @@ def test_sweep_cleans_up_where_driver_and_guard_were_killed(tmp_path: Path) -> N
     finally:
         killed.end()
         living.end()
+
+
+def test_each_run_has_sockets_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = set()
+    for token in (new_token(), new_token()):
+        monkeypatch.setenv(TOKEN_VARIABLE, token)
+        names.add(own_socket("ipc:///tmp/rl-colocate-zmq-01000000-replica-1000-rank-12.sock"))
+    assert len(names) == 2
+    assert all(name.endswith(".sock") and len(name) - len("ipc://") < 108 for name in names)  # the kernel's limit

@@ -94,6 +94,10 @@ class AncoraConfig:
             ("eval.every", self.eval.every),
             ("optim.lr", self.optim.lr),
             ("optim.kl_coef", self.optim.kl_coef),
+            ("optim.weight_decay", self.optim.weight_decay),
+            ("proposer.invalid_penalty", self.proposer.invalid_penalty),
+            ("balance.w_q", self.balance.w_q),
+            ("balance.w_s", self.balance.w_s),
         ):
             if value < 0:
                 raise ValueError(f"{key}: {value} is not allowed; it must be 0 or more")
@@ -108,6 +112,7 @@ class AncoraConfig:
             ("warmup.n_demos", self.warmup.n_demos),
             ("eval.samples", self.eval.samples),
             ("optim.grad_clip", self.optim.grad_clip),
+            ("optim.clip_ratio", self.optim.clip_ratio),
         ):
             if value <= 0:
                 raise ValueError(f"{key}: {value} is not allowed; it must be above 0")

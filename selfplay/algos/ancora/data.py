@@ -36,7 +36,10 @@ def load_data(config: Config) -> Data:
         ConfigError: a file cannot be used, with file and line; or a held-out specification is also a root.
     """
     algo: AncoraConfig = config.algo
-    prover = build_prover(config.sandbox)
+    try:
+        prover = build_prover(config.sandbox)
+    except (ValueError, FileNotFoundError) as error:
+        raise ConfigError(f"sandbox: {error}") from error
     try:
         roots = load_roots(_path(algo.roots, "train.jsonl"), partial(refusal, prover))
         heldout = load_roots(_path(algo.eval.heldout, "heldout.jsonl"), partial(refusal, prover))

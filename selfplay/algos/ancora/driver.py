@@ -126,8 +126,13 @@ class AncoraRun:
         self.warmed, self.tokens = state["warmed"], state["tokens"]
         self.valid_rates.extend(state["valid_rates"])
         saved = Summary.from_dict(state["summary"])
-        self.runtime.summary.before, self.runtime.summary.timing_s = saved.before, saved.timing_s
+        self.runtime.summary.before = saved.before
+        for phase, seconds in saved.timing_s.items():
+            self.runtime.add_time(phase, seconds)
         self.curriculum = Curriculum.load(checkpoint.path / "pool", self.algo.curriculum, self.algo.novelty)
+        if self.algo.optim.kl_coef > 0 and self.run_dir.reference.is_dir():
+            self.session.load(self.run_dir.reference)
+            self.session.anchor_reference()
         self.session.load(checkpoint.path / "actor", self.step + 1)
         self.runtime.progress.note(f"continuing after step {self.step} (warm-up step {self.warmed})")
 
@@ -155,7 +160,12 @@ class AncoraRun:
             started = time.monotonic()
             runtime.progress.phase("warm-up", self.warmed, config.steps)
             demos = self.data.demonstrations()
-            settings = {"world_size": self.config.cluster.world_size, "dtype": self.config.cluster.fsdp.dtype}
+            settings = {
+                "world_size": self.config.cluster.world_size,
+                "dtype": self.config.cluster.fsdp.dtype,
+                "weight_decay": self.algo.optim.weight_decay,
+                "grad_clip": self.algo.optim.grad_clip,
+            }
             cached = warmup.cache_path(self.backbone, demos, config, settings)
             if config.cache and cached.is_dir():
                 self.session.load(cached)
@@ -166,7 +176,7 @@ class AncoraRun:
                 if config.cache:
                     warmup.store(self.session, cached)
             self.warmed = config.steps
-            self.session.anchor_reference()
+            self._anchor_reference()
             self.session.reset_optimizer()
             self.session.reseed(self.config.seed)
             self.session.sync()
@@ -174,11 +184,18 @@ class AncoraRun:
             self.save()
         self.session.set_step(self.step + 1)
 
+    def _anchor_reference(self) -> None:
+        """The warmed-up policy is what a KL term holds on to, in this launch and in those that continue it."""
+        if self.algo.optim.kl_coef == 0:
+            return
+        self.session.anchor_reference()
+        warmup.store(self.session, self.run_dir.reference)
+
     def _after_warmup_chunk(self, done: int, loss: float) -> None:
         self.warmed = done
         self.runtime.progress.step(done, loss=loss)
-        self.runtime.between_steps()
-        if done < self.algo.warmup.steps:
+        if done < self.algo.warmup.steps:  # after the last chunk there is more to do before the state is whole
+            self.runtime.between_steps()
             self.save()
 
     def evaluate_before(self) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 from selfplay.algos.ancora.advantages import PROPOSER, SOLVER
 from selfplay.algos.ancora.config import AncoraConfig
 from selfplay.algos.ancora.gate import PROVER_ERROR, GateResult, judge_proposal
-from selfplay.algos.ancora.grammar import name_key
 from selfplay.algos.ancora.prompts import parse_answer, proposer_messages, solver_messages
 from selfplay.engine.episode import Row, Sample, Sampler
 from selfplay.objectives.config import ProposerRewardConfig
@@ -89,7 +88,7 @@ class AncoraEpisode:
         )
 
     def _gate(self, response: str, parents: list[str]) -> GateResult:
-        result = judge_proposal(response, parents, self.prover, name_key, language=self.language)
+        result = judge_proposal(response, parents, self.prover, language=self.language)
         if result.reason == PROVER_ERROR:  # says nothing about the proposal: better no step than a wrong reward
             raise RuntimeError(f"the prover failed on the specification {result.spec!r}")
         return result

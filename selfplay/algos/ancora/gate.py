@@ -10,7 +10,7 @@ The gate only accepts or rejects: it never scores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -46,14 +46,12 @@ def judge_proposal(
     response: str,
     parents: Sequence[str],
     prover: Prover,
-    normal_form: Callable[[str], str],
     *,
     language: str = "Dafny",
 ) -> GateResult:
     """Run the three stages on a Proposer's response.
 
-    `parents` are the seed and, in a crossover, the second parent. `normal_form` maps a specification that the prover
-    accepts to a text that is equal for specifications that differ in names and layout only.
+    `parents` are the seed and, in a crossover, the second parent.
     """
     parsed = parse_proposal(response, language=language)
     if parsed.rejection:
@@ -62,7 +60,7 @@ def judge_proposal(
     judgement = prover.check_spec(spec)
     if not judgement.verified:
         return GateResult(False, *_stage_and_reason(judgement.verdict, judgement.detail), spec)
-    if normal_form(spec) in {normal_form(parent) for parent in parents}:
+    if prover.normal_form(spec) in {prover.normal_form(parent) for parent in parents}:
         return GateResult(False, Stage.SEMANTICS, RENAMED_PARENT, spec)
     return GateResult(True, Stage.ACCEPTED, "", spec)
 
@@ -70,7 +68,7 @@ def judge_proposal(
 # The verifier's words for a text that it read and found to ask for nothing; a missing postcondition is among them
 # although it makes a text malformed.
 _ASKS_NOTHING = frozenset(
-    ("no_ensures", "unsat_requires", "unsat_ensures", "vacuous", "implied_by_requires", "result_unused")
+    ("no_ensures", "unsat_requires", "unsat_ensures", "vacuous", "implied_by_requires", "result_unused", "idle_clause")
 )
 
 

@@ -40,6 +40,7 @@ class Rejection(StrEnum):
     EXTRA_FENCE = "extra_fence"  # more than one
     TRAILING_TEXT = "trailing_text"  # text outside of the two blocks
     EMPTY = "empty"  # the fenced block holds nothing
+    COMMENT = "comment"  # the specification holds a comment: a word to the Solver that no verifier reads
     HAS_BODY = "has_body"  # the proposer wrote an implementation
     NOT_ONE_ITEM = "not_one_item"  # not exactly one method (function, in Verus) header
     NO_BODY = "no_body"  # the solver wrote no body
@@ -147,6 +148,8 @@ def parse_proposal(response: str, *, language: str = "Dafny") -> Parsed:
     block = _only_fence(response[think.end() :])
     if block.rejection:
         return block
+    if "//" in block.text or "/*" in block.text:
+        return Parsed(rejection=Rejection.COMMENT)
     if "{" in block.text:
         return Parsed(rejection=Rejection.HAS_BODY)
     if len(_ITEM[language].findall(block.text)) != 1:

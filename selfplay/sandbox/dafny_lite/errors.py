@@ -21,6 +21,7 @@ class Reason(StrEnum):
     VACUOUS = "vacuous"  # every result satisfies the postcondition, even without the precondition
     IMPLIED_BY_REQUIRES = "implied_by_requires"  # the precondition alone implies the postcondition
     RESULT_UNUSED = "result_unused"  # the postcondition does not depend on some result
+    IDLE_CLAUSE = "idle_clause"  # one clause always holds, beside others that say something
     UNDEFINED = "undefined"  # a clause divides by what may be zero
     UNDECIDED = "undecided"  # the resource limit ran out before one of the questions was answered
 

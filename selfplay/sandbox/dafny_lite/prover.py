@@ -8,6 +8,7 @@ from functools import lru_cache
 from selfplay.sandbox.base import Judgement, Verdict
 from selfplay.sandbox.dafny_lite.errors import MalformedError, Reason, line_column
 from selfplay.sandbox.dafny_lite.lexer import Lexeme, tokenise
+from selfplay.sandbox.dafny_lite.normal import alpha_normal_form
 from selfplay.sandbox.dafny_lite.parser import parse_block, parse_header
 from selfplay.sandbox.dafny_lite.resolve import resolve_body, resolve_header
 from selfplay.sandbox.dafny_lite.solve import Proof, prove
@@ -21,7 +22,7 @@ _MAX_SPECS = 4096
 
 @dataclass(frozen=True, slots=True)
 class _CheckedSpec:
-    """A specification's verdict and, when it is VERIFIED, its resolved header; never changed after it is made."""
+    """A specification's verdict and, when answers to it can be judged, its resolved header; never changed."""
 
     judgement: Judgement
     header: Header | None
@@ -43,6 +44,10 @@ class DafnyLite:
     def check_spec(self, spec: str) -> Judgement:
         """VERIFIED for a well-formed, non-vacuous specification; the detail starts with a `Reason` otherwise."""
         return self._checked(spec).judgement
+
+    def normal_form(self, spec: str) -> str:
+        """Names, redundant brackets, digit separators and comments make no difference."""
+        return alpha_normal_form(spec)
 
     def verify(self, spec: str, answer: str) -> Judgement:
         """VERIFIED when `spec` passes `check_spec`, `answer` alone is one block, and every obligation is proved."""
@@ -73,7 +78,10 @@ class DafnyLite:
             return _CheckedSpec(_judge(flaw.proof, {"spec": spec}, flaw.reason), None, [])
         verdicts = {Reason.NO_ENSURES: Verdict.MALFORMED, Reason.UNDECIDED: Verdict.UNKNOWN}
         verdict = verdicts.get(flaw.reason, Verdict.REFUTED)
-        return _CheckedSpec(Judgement(verdict, f"{flaw.reason}: {flaw.message}"), None, [])
+        judgement = Judgement(verdict, f"{flaw.reason}: {flaw.message}")
+        if flaw.reason is Reason.IDLE_CLAUSE:  # not worth proposing, and nothing wrong with proving it
+            return _CheckedSpec(judgement, header, lexemes)
+        return _CheckedSpec(judgement, None, [])
 
 
 def _check_prefix(spec: str, answer: str, spec_lexemes: list[Lexeme], answer_lexemes: list[Lexeme]) -> None:

@@ -69,7 +69,7 @@ def find_flaw(header: Header, rlimit: int) -> Flaw | None:
     outs = [name.symbol for name in header.outs if name.symbol is not None]
     answers = {out.name: questions.matters(out) for out in outs}
     if all(answer is Answer.SAT for answer in answers.values()):
-        return None
+        return _idle_clause(questions)
     flaw = _cause(questions)
     if flaw is not None:
         return flaw
@@ -78,6 +78,19 @@ def find_flaw(header: Header, rlimit: int) -> Flaw | None:
         how = "depend on" if unused[0] in mentioned else "mention"
         return Flaw(Reason.RESULT_UNUSED, f"the postcondition does not {how} the result `{unused[0]}`")
     return Flaw(Reason.UNDECIDED, "whether the postcondition depends on every result")
+
+
+def _idle_clause(questions: _Questions) -> Flaw | None:
+    """A clause that always holds: without this check a copy of a specification with one more such clause is new."""
+    header = questions.header
+    for kind, clauses, given in (("requires", header.requires, TRUE), ("ensures", header.ensures, questions.requires)):
+        for number, clause in enumerate(clauses, 1):
+            answer = questions.ask(given, lnot(questions.all_of([clause], questions.env)))
+            if answer is Answer.UNSAT:
+                return Flaw(Reason.IDLE_CLAUSE, f"`{kind}` clause {number} always holds")
+            if answer is not Answer.SAT:
+                return Flaw(Reason.UNDECIDED, f"whether `{kind}` clause {number} says anything")
+    return None
 
 
 def _cause(questions: _Questions) -> Flaw | None:

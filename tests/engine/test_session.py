@@ -138,8 +138,9 @@ def test_the_frozen_server_does_not_move(session: Session) -> None:
 
 
 def test_samples_of_one_prompt_differ_and_repeat(session: Session) -> None:
-    first = session.generate([PROBE] * 8, max_tokens=8, seed_key=("x",))
-    again = session.generate([PROBE] * 8, max_tokens=8, seed_key=("x",))
+    # The frozen server: by now the policy, trained on toy rewards, may repeat one token whatever the seed.
+    first = session.generate([PROBE] * 8, max_tokens=8, seed_key=("x",), frozen=True)
+    again = session.generate([PROBE] * 8, max_tokens=8, seed_key=("x",), frozen=True)
     assert [s.token_ids for s in first] == [s.token_ids for s in again]
     assert len({tuple(s.token_ids) for s in first}) > 1
 

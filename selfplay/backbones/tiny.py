@@ -95,8 +95,8 @@ def look_back(model: Any) -> None:
     """Start head h of the first layer off as attending to the token h + 1 places back, whatever it is.
 
     Copying a stretch of the prompt, most of what a proof in the micro-domain is, needs such heads below the heads that
-    find the place to copy from. Left to chance they take longer to form than the rest of the warm-up: with them it
-    reaches in 300 steps a loss that it does not reach in 600 without. They are trained like everything else.
+    find the place to copy from. Left to chance they form late: after 300 steps of 32 clean demonstrations the greedy
+    held-out pass rate was 0.50 with them and 0.14 to 0.22 without. They are trained like everything else.
 
     A head's query and key biases are one vector turned by the rotary embedding to h + 1 places apart; only the four
     fastest rotations carry it, the others hardly tell neighbours apart.

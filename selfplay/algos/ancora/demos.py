@@ -1,7 +1,8 @@
 """Generated demonstrations of both roles, for the supervised warm-up that comes before reinforcement.
 
 Solver: a specification and a body that verifies. Proposer: a seed, a direction and at times a second parent, and a
-child that is one focused change of the seed. Both are correct by construction, drawn from the ladders of `families`.
+child that is one focused change of the seed. Both are right by construction, drawn from the ladders of `families`,
+unless a share of the solver's answers is spoiled on purpose.
 Specifications that equal a forbidden one up to names (the roots, above all the held-out ones) never occur.
 """
 

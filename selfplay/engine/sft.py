@@ -27,9 +27,6 @@ def sequences(pairs: Sequence[Pair]) -> TensorDict:
             "input_ids": jagged([p + r for p, r in pairs]),
             "position_ids": jagged([range(len(p) + len(r)) for p, r in pairs]),
             "loss_mask": jagged([[0] * len(p) + [1] * len(r) for p, r in pairs]),
-            "prompts": jagged([p for p, _ in pairs]),
-            "responses": jagged([r for _, r in pairs]),
-            "response_mask": jagged([[1] * len(r) for _, r in pairs]),
         },
         {},
     )

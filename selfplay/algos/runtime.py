@@ -5,7 +5,7 @@
         ...
         runtime.between_steps()          # raises Interrupted once Ctrl-C was pressed
 
-However the block ends, the session's processes, shared memory and Ray directory are gone afterwards.
+However the block ends, the session's processes, shared memory and temporary files are gone afterwards.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +61,7 @@ class Runtime:
             log.info("remains of an earlier run: %s", report.describe())
         self._guard = start_guard(self._token, os.getpid(), log_path=self.run_dir.logs / "guard.log")
         self._stack.callback(self._guard.finish)
+        self._stack.enter_context(self._guard.scratch())
         watchdog = Watchdog(
             self.heartbeat,
             self.config.cluster.watchdog.stall_s,
@@ -97,9 +97,6 @@ class Runtime:
             session.start()
         finally:
             self._stop.install()  # Ray takes SIGTERM for itself
-            ray_dir = Path(session.ray_session_dir)
-            if session.ray_session_dir and ray_dir.is_dir() and self._guard is not None:
-                self._guard.watch_session(ray_dir)
             self._session = session
         self.add_time("start", time.monotonic() - started)
         self.progress.note(f"engine up in {time.monotonic() - started:.0f} s")

@@ -1,17 +1,19 @@
 """The list of what one run uses, and the clean-up that works through it. See `selfplay.engine.reaper` for who calls it
 when.
 
-Covered: processes of this machine and user, files below /dev/shm, one Ray session directory. Not covered: other
-machines of a cluster, and a segment that was created and left by its user between two scans when no resource tracker of
-multiprocessing removes it.
+Covered: processes of this machine and user, files below /dev/shm, the run's directory for temporary files. Not covered:
+other machines of a cluster, and a segment that was created and left by its user between two scans when no resource
+tracker of multiprocessing removes it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import stat
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,13 +34,14 @@ from selfplay.engine.processes import (
 )
 
 _TRACKER = "multiprocessing.resource_tracker"
+_LONGEST_BASE = 24  # + /sp-12345678 + /ray/session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store
 _LOOKS = 3  # how often a new name in /dev/shm that none of ours maps is looked for before it counts as foreign
 
 
 @dataclass
 class Inventory:
-    """What belongs to one run: its driver, the processes and shared-memory files seen so far, and Ray's session
-    directory.
+    """What belongs to one run: its driver, the processes and shared-memory files seen so far, and its scratch
+    directory, where Ray, vLLM and verl keep sockets, logs and locks.
 
     Files that were in /dev/shm before the run (`existing`, {name: inode}) are never the run's.
     """
@@ -48,7 +51,7 @@ class Inventory:
     existing: dict[str, int] = field(default_factory=dict)
     processes: set[ProcessId] = field(default_factory=set)
     segments: dict[str, int] = field(default_factory=dict)
-    session: Path | None = None
+    scratch: Path | None = None
     _looks: dict[tuple[str, int], int] = field(default_factory=dict, repr=False)
 
     def scan(self, thorough: bool = False) -> bool:
@@ -82,7 +85,7 @@ class Inventory:
             "existing": self.existing,
             "processes": sorted([process.pid, process.start] for process in self.processes),
             "segments": self.segments,
-            "session": str(self.session) if self.session else None,
+            "scratch": str(self.scratch) if self.scratch else None,
         }
 
     @classmethod
@@ -94,7 +97,7 @@ class Inventory:
             existing=dict(data["existing"]),
             processes={ProcessId(*process) for process in data["processes"]},
             segments=dict(data["segments"]),
-            session=Path(data["session"]) if data["session"] else None,
+            scratch=Path(data["scratch"]) if data["scratch"] else None,
         )
 
 
@@ -106,7 +109,7 @@ class CleanUp:
     survivors: list[int] = field(default_factory=list)
     segments: list[str] = field(default_factory=list)
     spared: list[str] = field(default_factory=list)
-    session: Path | None = None
+    scratch: Path | None = None
 
     def describe(self) -> str:
         """One line for a person."""
@@ -119,13 +122,13 @@ class CleanUp:
             parts.append("removed /dev/shm/" + ", /dev/shm/".join(self.segments))
         if self.spared:
             parts.append("left, since others use them: " + ", ".join(self.spared))
-        if self.session:
-            parts.append(f"removed {self.session}")
+        if self.scratch:
+            parts.append(f"removed {self.scratch}")
         return "; ".join(parts) or "nothing was left"
 
 
 def clean_up(token: str, remembered: Inventory | None = None, grace_s: float = 3.0) -> CleanUp:
-    """End the run's processes (not the caller, not the driver, not a guard) and remove its segments and Ray session
+    """End the run's processes (not the caller, not the driver, not a guard) and remove its segments and scratch
     directory.
 
     SIGTERM first, after `grace_s` seconds SIGKILL; multiprocessing's resource trackers go last, since they unlink what
@@ -140,9 +143,9 @@ def clean_up(token: str, remembered: Inventory | None = None, grace_s: float = 3
     _end_all(inventory, report, signal.SIGKILL, spare_trackers=False, limit_s=3.0)
     report.survivors = [process.pid for process in sorted(_to_end(inventory))]
     _remove_segments(inventory, report)
-    if inventory.session is not None and not report.survivors and is_ray_session(inventory.session):
-        shutil.rmtree(inventory.session, ignore_errors=True)
-        report.session = inventory.session
+    if inventory.scratch is not None and not report.survivors and is_scratch(inventory.scratch):
+        shutil.rmtree(inventory.scratch, ignore_errors=True)
+        report.scratch = inventory.scratch
     return report
 
 
@@ -210,11 +213,23 @@ def _remove_segments(inventory: Inventory, report: CleanUp) -> None:
             report.segments.append(name)
 
 
-def is_ray_session(path: Path) -> bool:
-    """Whether `path` is a real directory of this user named session_* (not Ray's link session_latest, and nothing
-    else)."""
+def make_scratch(token: str) -> Path:
+    """A new private directory for the temporary files of the run `token`.
+
+    In the user's temporary directory, or in /tmp where that has so long a name that the paths of Ray's sockets in it
+    would exceed the 107 bytes that the system allows.
+    """
+    base = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir())
+    path = (base if len(str(base)) <= _LONGEST_BASE else Path("/tmp")) / f"sp-{token[:8]}"
+    path.mkdir(mode=0o700)
+    return path
+
+
+def is_scratch(path: Path) -> bool:
+    """Whether `path` is what `make_scratch` makes: a real directory of this user with a name of that form."""
     try:
         status = path.lstat()
     except OSError:
         return False
-    return path.name.startswith("session_") and stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    named = re.fullmatch(r"sp-[0-9a-f]{8}", path.name) is not None
+    return named and stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()

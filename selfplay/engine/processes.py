@@ -20,6 +20,7 @@ import ctypes
 import os
 import secrets
 import signal
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,12 +63,12 @@ def run_environment(token: str) -> dict[str, str]:
 
 
 def own_socket(handle: str) -> str:
-    """`handle`, an `ipc://....sock`, made this run's own.
+    """`handle`, an `ipc:///tmp/....sock`, in the run's directory for temporary files.
 
     verl 0.9.1 names the socket for weights after the Ray job, and the first job of every local Ray has the same
     number: two runs on one machine would send their weights to each other's servers.
     """
-    return handle.removesuffix(".sock") + f"-{os.environ.get(TOKEN_VARIABLE, '')[:16]}.sock"
+    return f"ipc://{tempfile.gettempdir()}/{Path(handle).name}"
 
 
 def allow_tracing() -> bool:

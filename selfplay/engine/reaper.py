@@ -1,4 +1,4 @@
-"""Leave nothing behind: a run's processes, shared memory and Ray directory go, however the driver ends.
+"""Leave nothing behind: a run's processes, shared memory and temporary files go, however the driver ends.
 
 The driver starts a *guard* before Ray: a small process in a session of its own that waits for the driver's death,
 SIGKILL included, keeps the list of what the run uses, and cleans up. `Guard.finish` does the same from the driver at a
@@ -9,9 +9,8 @@ file.
     os.environ.update(run_environment(token))      # both in selfplay.engine.processes
     sweep_stale()
     guard = start_guard(token, os.getpid())
-    ...                                            # ray.init
-    guard.watch_session(session_directory)
-    ...                                            # train; ray.shutdown
+    with guard.scratch():                          # temporary files go to a directory of the run's own
+        ...                                        # ray.init, train, ray.shutdown
     guard.finish()
 """
 
@@ -26,10 +25,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from selfplay.engine.cleaning import CleanUp, Inventory, clean_up, is_ray_session, list_shared_memory
+from selfplay.engine.cleaning import CleanUp, Inventory, clean_up, list_shared_memory, make_scratch
 from selfplay.engine.processes import (
     GUARD_VARIABLE,
     TOKEN_VARIABLE,
@@ -53,6 +54,7 @@ __all__ = [
     "sweep_stale",
 ]
 
+_TEMPORARY = ("TMPDIR", "RAY_TMPDIR")  # where Python's and Ray's temporary files go
 SCAN_EVERY_S = 1.0
 SCAN_SHARE = 0.005  # of one core: with thousands of processes the guard looks less often
 
@@ -80,14 +82,22 @@ class Guard:
         self._inventory, self._process, self._state_path = inventory, process, state_path
         self._finished = False
 
-    def watch_session(self, path: Path) -> None:
-        """Name Ray's session directory, to be removed at the end. Raises ValueError if it is none, RuntimeError if the
-        guard is gone."""
-        if not is_ray_session(path):
-            raise ValueError(f"not a Ray session directory of this user: {path}")
-        self._inventory.session = path.absolute()
-        if self._finished or not self._send(f"session {self._inventory.session}"):
-            raise RuntimeError(f"the guard (process {self.pid}) has ended; see {self.log_path}")
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """Within the block this process and those it starts keep their temporary files in the run's own directory."""
+        path = self._inventory.scratch
+        assert path is not None
+        before = {name: os.environ.get(name) for name in _TEMPORARY}
+        os.environ.update(dict.fromkeys(_TEMPORARY, str(path)))
+        tempfile.tempdir = None  # asked again
+        try:
+            yield path
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name, None)
+                if value is not None:
+                    os.environ[name] = value
+            tempfile.tempdir = None
 
     def clean_up(self, grace_s: float = 3.0) -> CleanUp:
         """End the run's processes and remove what they leave, now, from the driver; the guard stays."""
@@ -101,30 +111,23 @@ class Guard:
 
     def finish(self, grace_s: float = 3.0) -> CleanUp:
         """Clean up at the normal end of a run and end the guard; call it after `ray.shutdown`, which otherwise runs at
-        exit and writes the session directory anew. A second call does nothing.
+        exit and writes to the scratch directory anew. A second call does nothing.
         """
         if self._finished:
             return CleanUp()
         self._finished = True
+        assert self._process.stdin is not None
         report = self.clean_up(grace_s)
-        self._send("finish")
+        with suppress(BrokenPipeError):  # a guard that has ended needs no word
+            os.write(self._process.stdin.fileno(), b"finish\n")  # unbuffered
         try:
             self._process.wait(5.0)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        assert self._process.stdin is not None
         self._process.stdin.close()
         self._state_path.unlink(missing_ok=True)
         return report
-
-    def _send(self, line: str) -> bool:
-        assert self._process.stdin is not None
-        try:
-            os.write(self._process.stdin.fileno(), f"{line}\n".encode())  # unbuffered: nothing to flush at the end
-        except BrokenPipeError:
-            return False
-        return True
 
 
 def start_guard(token: str, driver_pid: int, state_path: Path | None = None, log_path: Path | None = None) -> Guard:
@@ -136,10 +139,11 @@ def start_guard(token: str, driver_pid: int, state_path: Path | None = None, log
     """
     state_path = (state_path or state_directory() / f"{token}.json").absolute()
     log_path = (log_path or state_path.with_suffix(".log")).absolute()
+    scratch = make_scratch(token)
     if (driver := identify(driver_pid)) is not None:
-        inventory = Inventory(token, driver, existing=list_shared_memory())
+        inventory = Inventory(token, driver, existing=list_shared_memory(), scratch=scratch)
     else:  # a start of -1 fits no process, so none that got the number later is taken for the driver
-        inventory = Inventory(token, ProcessId(driver_pid, -1))
+        inventory = Inventory(token, ProcessId(driver_pid, -1), scratch=scratch)
     _write_state(state_path, inventory, None, log_path)
     environment = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
     environment |= {GUARD_VARIABLE: token, "PYTHONPATH": str(Path(__file__).parents[2])}
@@ -160,6 +164,7 @@ def start_guard(token: str, driver_pid: int, state_path: Path | None = None, log
             process.kill()
             process.wait()
             state_path.unlink(missing_ok=True)
+            scratch.rmdir()
             raise RuntimeError(f"the guard of the run did not start; see {log_path}")
     return Guard(inventory, process, state_path, log_path)
 
@@ -256,14 +261,9 @@ def _wait(state_path: Path, inventory: Inventory, me: ProcessId | None, log_path
     while is_alive(inventory.driver):
         ready = {number for number, _ in poller.poll(1000 * max(SCAN_EVERY_S, scan_s / SCAN_SHARE))}
         if sys.stdin.fileno() in ready:
-            command = os.read(sys.stdin.fileno(), 65536).decode()
-            if not command:
-                poller.unregister(sys.stdin.fileno())
-            for line in command.splitlines():
-                if line == "finish":
-                    return True
-                inventory.session = Path(line.removeprefix("session "))
-                _write_state(state_path, inventory, me, log_path)
+            if os.read(sys.stdin.fileno(), 65536):
+                return True
+            poller.unregister(sys.stdin.fileno())  # the driver closed it: it is about to end
         began = time.process_time()
         if inventory.scan():
             _write_state(state_path, inventory, me, log_path)

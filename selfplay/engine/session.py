@@ -110,10 +110,6 @@ class Session:
                 if path.stat().st_size:
                     shutil.copyfile(path, target / path.name)
 
-    @property
-    def ray_session_dir(self) -> str:
-        return self._ray_dir
-
     # ---------------------------------------------------------------- liveness
 
     def check_alive(self) -> None:

@@ -21,12 +21,13 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     token = new_token()
     guard = start_guard(token, os.getpid(), log_path=folder / "guard.log")
     try:
-        live = toy_session(folder, token)
-        try:
-            live.save(folder / "initial")
-            yield live
-        finally:
-            live.close()
+        with guard.scratch():
+            live = toy_session(folder, token)
+            try:
+                live.save(folder / "initial")
+                yield live
+            finally:
+                live.close()
     finally:
         guard.finish()
 

@@ -9,6 +9,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import resource_tracker
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from selfplay.engine.cleaning import Inventory, clean_up
+from selfplay.engine.cleaning import Inventory, clean_up, make_scratch
 from selfplay.engine.processes import (
     GUARD_VARIABLE,
     TOKEN_VARIABLE,
@@ -64,16 +65,17 @@ import os, subprocess, sys, time
 from pathlib import Path
 from selfplay.engine.processes import run_environment
 from selfplay.engine.reaper import start_guard
-token, state, log, session, segment, worker, manner = sys.argv[1:]
+token, state, log, segment, worker, manner = sys.argv[1:]
 os.environ.update(run_environment(token))
 guard = start_guard(token, os.getpid(), Path(state), Path(log))
-guard.watch_session(Path(session))
+scratch = guard.scratch().__enter__()
+(scratch / "ray").mkdir()
 start = lambda *a, **k: subprocess.Popen([sys.executable, "-S", "-c", worker, *a], stdout=subprocess.PIPE, **k)
 hearing = "deaf" if manner == "sigkill" else "plain"
 workers = [start(segment, hearing), start("-", hearing, start_new_session=True), start("-", "plain")]
 for one in workers:
     one.stdout.readline()
-print(guard.pid, *(one.pid for one in workers), flush=True)
+print(scratch, guard.pid, *(one.pid for one in workers), flush=True)
 if manner == "exit":
     sys.exit(7)
 if manner == "finish":
@@ -225,9 +227,7 @@ class Run:
         directory.mkdir(exist_ok=True)
         self.token, self.segment = new_token(), segment_name()
         self.state, self.log = directory / f"{self.token}.json", directory / f"{self.token}.log"
-        self.session = directory / "session_1"
-        (self.session / "logs").mkdir(parents=True)
-        arguments = [self.token, self.state, self.log, self.session, self.segment, WORKER, manner]
+        arguments = [self.token, self.state, self.log, self.segment, WORKER, manner]
         self.driver = subprocess.Popen(
             [sys.executable, "-c", DRIVER, *map(str, arguments)],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -236,12 +236,14 @@ class Run:
             start_new_session=True,
         )
         assert self.driver.stdout is not None
-        self.guard, *self.workers = (int(word) for word in self.driver.stdout.readline().split())
+        scratch, *pids = self.driver.stdout.readline().split()
+        self.scratch = Path(scratch)
+        self.guard, *self.workers = map(int, pids)
 
     def remains(self) -> list[object]:
         """Whatever of the run is still there."""
         processes = [pid for pid in (self.guard, *self.workers) if identify(pid)]
-        return processes + [path for path in (self.state, self.session, SHM / self.segment) if path.exists()]
+        return processes + [path for path in (self.state, self.scratch, SHM / self.segment) if path.exists()]
 
     def end(self) -> None:
         for pid in (self.driver.pid, self.guard, *self.workers):
@@ -271,7 +273,7 @@ def test_guard_cleans_up_however_the_driver_dies(tmp_path: Path, manner: str) ->
             assert (SHM / other_segment).exists()
         (line,) = run.log.read_text().splitlines()
         assert f"driver {run.driver.pid}: the driver has ended; clean-up by the guard: ended " in line
-        assert f"removed /dev/shm/{run.segment}; removed {run.session}" in line
+        assert f"removed /dev/shm/{run.segment}; removed {run.scratch}" in line
     finally:
         run.end()
 
@@ -301,22 +303,35 @@ def test_guard_of_a_dead_driver_cleans_up_at_once(tmp_path: Path) -> None:
         assert ours.poll() is not None
         assert not (SHM / name).exists()
         guard.finish()
-        (tmp_path / "session_x").mkdir()
-        with pytest.raises(RuntimeError, match="has ended"):
-            guard.watch_session(tmp_path / "session_x")
 
 
-def test_only_a_ray_session_directory_may_be_named(tmp_path: Path) -> None:
+def test_temporary_files_go_to_a_directory_that_goes_with_the_run(tmp_path: Path) -> None:
+    before = tempfile.gettempdir()
     guard = start_guard(new_token(), os.getpid(), tmp_path / "state.json")
-    try:
-        (tmp_path / "session_1").mkdir()
-        (tmp_path / "session_latest").symlink_to("session_1")
-        for path in (tmp_path, tmp_path / "session_latest", tmp_path / "session_2"):
-            with pytest.raises(ValueError, match="not a Ray session directory"):
-                guard.watch_session(path)
-    finally:
-        guard.finish()
-    assert (tmp_path / "session_1").exists()
+    with guard.scratch() as scratch:
+        assert tempfile.gettempdir() == os.environ["RAY_TMPDIR"] == str(scratch)
+        assert scratch.stat().st_mode & 0o777 == 0o700
+        Path(tempfile.mkdtemp(), "lock").touch()
+    assert tempfile.gettempdir() == before
+    guard.finish()
+    assert not scratch.exists()
+
+
+def test_sockets_fit_where_the_temporary_directory_has_a_long_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    scratch = make_scratch(new_token())
+    scratch.rmdir()
+    assert scratch.parent == Path("/tmp")
+
+
+def test_nothing_but_a_scratch_directory_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "sp-0123abcd").symlink_to("mine")
+    for path in (tmp_path / "mine", tmp_path / "sp-0123abcd", tmp_path / "sp-89abcdef"):
+        assert clean_up("t", Inventory("t", scratch=path)).scratch is None
+    assert (tmp_path / "mine").exists()
 
 
 def test_sweep_cleans_up_where_driver_and_guard_were_killed(tmp_path: Path) -> None:
@@ -351,10 +366,13 @@ def test_sweep_cleans_up_where_driver_and_guard_were_killed(tmp_path: Path) -> N
         living.end()
 
 
-def test_each_run_has_sockets_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_run_has_sockets_of_its_own(tmp_path: Path) -> None:
     names = set()
-    for token in (new_token(), new_token()):
-        monkeypatch.setenv(TOKEN_VARIABLE, token)
-        names.add(own_socket("ipc:///tmp/rl-colocate-zmq-01000000-replica-1000-rank-12.sock"))
+    for _ in range(2):
+        token = new_token()
+        guard = start_guard(token, os.getpid(), tmp_path / token)
+        with guard.scratch():
+            names.add(own_socket("ipc:///tmp/rl-colocate-zmq-01000000-replica-1000-rank-12.sock"))
+        guard.finish()
     assert len(names) == 2
     assert all(name.endswith(".sock") and len(name) - len("ipc://") < 108 for name in names)  # the kernel's limit

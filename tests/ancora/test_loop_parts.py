@@ -11,7 +11,7 @@ import pytest
 from selfplay.algos.ancora import warmup
 from selfplay.algos.ancora.advantages import Advantages
 from selfplay.algos.ancora.config import WarmupConfig
-from selfplay.algos.ancora.curriculum_step import take_in, task_of
+from selfplay.algos.ancora.curriculum_step import as_used, take_in, task_of
 from selfplay.algos.ancora.data import load_data
 from selfplay.config.errors import ConfigError
 from selfplay.config.load import load_config
@@ -93,6 +93,28 @@ def test_a_solved_and_new_proposal_becomes_a_node() -> None:
     node = next(n for n in (curriculum.node(i) for i in curriculum.dag.row_of) if not n.is_root)
     assert (node.text, node.answer, node.parents) == (child, "{ good }", (identity,))
     assert curriculum.pass_rate(node.id) == pytest.approx(0.5)
+
+
+def test_a_second_parent_that_did_not_fit_the_prompt_earns_nothing() -> None:
+    roots = [
+        Root(n, f"method {n}(x: int) returns (r: int)\n  ensures r == x {op}") for n, op in (("A", "+ 1"), ("B", "* 7"))
+    ]
+    curriculum = Curriculum(roots, CurriculumConfig(crossover=1.0), NoveltyConfig(), seed=0)
+    (seed,) = curriculum.select(1, 2)
+    other = seed.second_parents[0]
+    assert other is not None
+    base = {"reward": 1.0, "solved": 0, "attempts": 0, "spec": "", "role": "proposer", "group": "s1x0000"}
+    rows = [
+        {**base, "key": "s1x0000_0_0", "parents": [seed.node_id, other]},
+        {**base, "key": "s1x0000_1_0", "parents": [seed.node_id]},
+    ]
+    assert as_used(seed, rows).second_parents == (other, None)
+    visits = {
+        row: curriculum.dag.statistics.visits[row] for row in map(curriculum.dag.row_of.get, (seed.node_id, other))
+    }
+    take_in(curriculum, [seed], rows)
+    seen = [curriculum.dag.statistics.visits[row] - before for row, before in visits.items()]
+    assert seen == pytest.approx([1.0, 0.5], rel=0.02)  # the discount of the step aside
 
 
 def test_warm_up_batches_cover_the_data_and_repeat() -> None:

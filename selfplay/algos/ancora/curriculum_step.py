@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from selfplay.algos.ancora.advantages import PROPOSER, SOLVER
@@ -40,7 +41,7 @@ def take_in(curriculum: Curriculum, seeds: Sequence[Seed], rows: Sequence[Mappin
     for index, seed in enumerate(seeds):
         sessions = [proposals[index][s] for s in range(len(seed.second_parents))]
         rates = [row["solved"] / row["attempts"] for row in sessions if row["attempts"]]
-        curriculum.record(seed, [row["reward"] for row in sessions], rates)
+        curriculum.record(as_used(seed, sessions), [row["reward"] for row in sessions], rates)
         for number, row in enumerate(sessions):
             answer = answers.get(f"{row['group']}/{number}")
             if row["attempts"] and answer is not None:
@@ -51,3 +52,8 @@ def take_in(curriculum: Curriculum, seeds: Sequence[Seed], rows: Sequence[Mappin
                     outcomes[f"rejected/{admission.reason}"] += 1
     outcomes["pruned"] = len(curriculum.step_end())
     return {f"pool/{name}": float(outcomes.get(name, 0)) for name in {"admitted", "absorbed", "rejected", *outcomes}}
+
+
+def as_used(seed: Seed, sessions: Sequence[Mapping[str, Any]]) -> Seed:
+    """The seed with the second parents that its sessions did use: one that did not fit the prompt earns nothing."""
+    return replace(seed, second_parents=tuple(next(iter(row["parents"][1:]), None) for row in sessions))

@@ -181,8 +181,8 @@ class Session:
         prompts = decode([ids.tolist() for ids in data["prompts"].unbind()])
         responses = decode([ids.tolist() for ids in data["responses"].unbind()])
         return [
-            {"key": v.key, "role": v.role, "group": v.group, "reward": v.reward, "tokens": v.tokens, **v.record}
-            | {"prompt": p, "response": r}
+            {"key": v.key, "role": v.role, "group": v.group, "reward": v.reward, "tokens": v.tokens}
+            | {"entropy": v.entropy, **v.record, "prompt": p, "response": r}
             for v, p, r in zip(views, prompts, responses, strict=True)
         ]
 

@@ -43,6 +43,7 @@ class RowView:
     group: str
     reward: float
     tokens: int  # tokens the policy wrote
+    entropy: float  # of the policy, nats, mean over those tokens
     record: dict[str, Any]
 
 
@@ -174,15 +175,21 @@ class SelfPlayTrainer(PPOTrainerSync):
         """One advantage a row, from the algorithm; padding rows get none."""
         assert self.advantage_fn is not None
         with self.heartbeat.phase("advantages"):
-            fields = ["response_mask", "rm_scores", "role", "group", "record"]
+            fields = ["response_mask", "rm_scores", "entropy", "role", "group", "record"]
             data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=fields)
-            masks, scores = rows_of(data["response_mask"]), rows_of(data["rm_scores"])
+            masks, scores, entropies = (rows_of(data[name]) for name in fields[:3])
             real = [i for i, tag in enumerate(batch.tags) if not is_padding(tag)]
             real.sort(key=lambda i: row_order(batch.keys[i]))
             role, group, record = list(data["role"]), list(data["group"]), list(data["record"])
             self.rows = [
                 RowView(
-                    batch.keys[i], role[i], group[i], float(scores[i].sum()), int(masks[i].sum()), json.loads(record[i])
+                    key=batch.keys[i],
+                    role=role[i],
+                    group=group[i],
+                    reward=float(scores[i].sum()),
+                    tokens=int(masks[i].sum()),
+                    entropy=float((entropies[i] * masks[i]).sum() / max(1, int(masks[i].sum()))),
+                    record=json.loads(record[i]),
                 )
                 for i in real
             ]

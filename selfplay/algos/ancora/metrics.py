@@ -33,6 +33,7 @@ def step_metrics(
     by_role = {role: [row for row in result.rows if row["role"] == role] for role in (PROPOSER, SOLVER)}
     proposals, attempts = by_role[PROPOSER], by_role[SOLVER]
     accepted = [row for row in proposals if row["verdict"] == "accepted"]
+    depths, texts = curriculum.depth_histogram(), {seed.node_id: seed.text for seed in seeds}
     values: dict[str, Any] = {
         "rows": len(result.rows),
         "tokens": sum(row["tokens"] for row in result.rows),
@@ -45,10 +46,16 @@ def step_metrics(
         "seeds/roots": sum(seed.kind is SeedKind.ROOT for seed in seeds) / len(seeds),
         "seeds/up": sum(str(seed.direction) == "up" for seed in seeds) / len(seeds),
         "pool/size": len(curriculum),
-        "pool/depth": max(curriculum.depth_histogram()),
+        "pool/depth": max(depths),
+        "pool/depths": {str(depth): count for depth, count in depths.items()},
         "pool/hash": curriculum.pool_hash(),
         "ability": curriculum.ability,
+        "structural_similarity": _mean(
+            curriculum.gate.structural_similarity(row["spec"], texts[row["parents"][0]]) for row in accepted
+        ),
     }
+    for role, rows in by_role.items():
+        values[f"entropy/{role}"] = _entropy(rows)
     values |= _advantage_metrics(result.rows, advantages)
     values |= {ours: result.metrics[theirs] for theirs, ours in ENGINE.items() if theirs in result.metrics}
     values |= {f"timing/{phase}": seconds for phase, seconds in result.timing_s.items() if phase != "step"}
@@ -71,6 +78,12 @@ def _advantage_metrics(rows: Sequence[Mapping[str, Any]], advantages: Advantages
         values[f"advantage/{role}_std"] = float(of.std()) if len(of) else 0.0
         values[f"advantage/{role}_nonzero"] = float((of != 0).mean()) if len(of) else 0.0
     return values
+
+
+def _entropy(rows: Sequence[Mapping[str, Any]]) -> float:
+    """Mean over the branch's tokens, in nats; 0 for a branch without any."""
+    tokens = sum(row["tokens"] for row in rows)
+    return sum(row["entropy"] * row["tokens"] for row in rows) / tokens if tokens else 0.0
 
 
 def _mean(values: Any) -> float:

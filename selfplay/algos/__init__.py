@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-ALGORITHMS: dict[str, str] = {"ancora": "selfplay.algos.ancora.driver:run"}
+ALGORITHMS: dict[str, str] = dict.fromkeys(("ancora", "rft", "psv"), "selfplay.algos.ancora.driver:run")

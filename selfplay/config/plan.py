@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from selfplay.algos.ancora.config import AncoraConfig
+from selfplay.algos.ancora.config import AncoraConfig, RejectionConfig
 from selfplay.config.load import to_yaml
 from selfplay.config.schema import Config
 from selfplay.engine.config import ClusterConfig
@@ -58,20 +58,34 @@ def ancora_steps(config: Config) -> list[str]:
             f"warm-up: {algo.warmup.steps} supervised steps of {algo.warmup.batch_size} sequences from"
             f" {algo.warmup.demos or f'{algo.warmup.n_demos} generated demonstrations'}, lr {algo.warmup.lr:g}"
         )
+    distill = algo.warmup.distill
+    if algo.warmup.rounds:
+        phases.append(
+            f"warm-up rounds 1 to {algo.warmup.rounds}: {distill.steps} steps of self-play each, then {distill.epochs}"
+            f" epochs on their verified rollouts from the {distill.start} weights, lr {distill.lr:g}"
+        )
     score = f"{algo.eval.samples} attempts at each specification of {algo.eval.heldout or 'the held-out roots'}"
     phases.append(f"evaluation before: {score}")
-    phases.append(
-        f"reinforcement: {algo.steps} steps, lr {algo.optim.lr:g}; each step selects B={seeds} seeds, writes"
-        f" {rows} proposals (N={proposals} a seed) and up to {rows * attempts} attempts (K={attempts} a proposal),"
-        f" so {rows} to {rows * (1 + attempts)} rows; {config.sandbox.name} judges; one update, one weight sync;"
-        f" a checkpoint every {config.cluster.checkpoint.every}"
-        + (f"; an evaluation every {algo.eval.every}" if algo.eval.every else "")
-    )
+    if isinstance(algo, RejectionConfig):
+        count, what = algo.rejection.specs_per_step, "roots" if algo.name == "rft" else "few-shot proposals"
+        phases.append(
+            f"rejection fine-tuning: {algo.steps} steps, lr {algo.optim.lr:g}; each takes {count} {what},"
+            f" K={attempts} attempts at each specification, and {algo.rejection.epochs} epochs on those that"
+            f" {config.sandbox.name} verifies"
+        )
+    else:
+        phases.append(
+            f"reinforcement: {algo.steps} steps, lr {algo.optim.lr:g}; each step selects B={seeds} seeds, writes"
+            f" {rows} proposals (N={proposals} a seed) and up to {rows * attempts} attempts (K={attempts} a proposal),"
+            f" so {rows} to {rows * (1 + attempts)} rows; {config.sandbox.name} judges; one update, one weight sync;"
+            f" a checkpoint every {config.cluster.checkpoint.every}"
+            + (f"; an evaluation every {algo.eval.every}" if algo.eval.every else "")
+        )
     phases.append(f"evaluation after: {score}")
     return phases
 
 
-STEPS: dict[str, Callable[[Config], list[str]]] = {"ancora": ancora_steps}
+STEPS: dict[str, Callable[[Config], list[str]]] = dict.fromkeys(("ancora", "rft", "psv"), ancora_steps)
 
 
 def _table(rows: list[tuple[str, str]]) -> list[str]:

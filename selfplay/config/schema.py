@@ -10,7 +10,7 @@ from typing import Any
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, OmegaConf
 
-from selfplay.algos.ancora.config import AncoraConfig
+from selfplay.algos.ancora.config import AncoraConfig, RejectionConfig
 from selfplay.backbones.config import BackboneConfig
 from selfplay.engine.config import ClusterConfig
 from selfplay.runs.config import LoggingConfig
@@ -19,7 +19,7 @@ from selfplay.sandbox.config import DafnyConfig, DafnyLiteConfig
 # Groups whose members differ in their fields. A new system or sandbox adds its dataclass here; the file of the same
 # name in conf/<group>/ starts from it with `defaults: [<name>_schema]`.
 SCHEMAS: dict[str, dict[str, type]] = {
-    "algo": {"ancora": AncoraConfig},
+    "algo": {"ancora": AncoraConfig, "rft": RejectionConfig, "psv": RejectionConfig},
     "sandbox": {"dafny": DafnyConfig, "dafny_lite": DafnyLiteConfig},
 }
 

@@ -48,7 +48,13 @@ def _across(config: Config) -> Iterator[str]:
                     f"{key}: {answer} is not allowed; it must be at most {room}, which algo.max_prompt_tokens={prompt}"
                     f" leaves of backbone.max_positions={config.backbone.max_positions}"
                 )
-    longest = prompt + max(answers.values())
+        if algo.solver.repair_turns and algo.max_response() > room:
+            yield (
+                f"algo.solver.repair_turns: {algo.solver.repair_turns} is not allowed; all turns of an attempt take"
+                f" {algo.max_response()} tokens, and {room} are left of"
+                f" backbone.max_positions={config.backbone.max_positions}"
+            )
+    longest = prompt + algo.max_response()
     for key, tokens in (
         ("cluster.rollout.max_num_batched_tokens", cluster.rollout.max_num_batched_tokens),
         ("cluster.fsdp.max_tokens_per_rank", cluster.fsdp.max_tokens_per_rank),
@@ -59,6 +65,11 @@ def _across(config: Config) -> Iterator[str]:
 
 def _warm_up(config: Config) -> Iterator[str]:
     warmup, ranks = config.algo.warmup, config.cluster.world_size
+    if warmup.rounds and warmup.distill.batch_size % ranks:
+        yield (
+            f"algo.warmup.distill.batch_size: {warmup.distill.batch_size} is not allowed; it must be a multiple of the"
+            f" {ranks} ranks"
+        )
     if warmup.steps == 0:
         return
     if warmup.batch_size % ranks:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+OPERATOR_MODES = ("fixed", "aware")
 EXPLOIT_MODES = ("ratchet", "empirical")
 DIRECTIONS = ("adaptive", "up", "down")
 ZPD_WINDOWS = ("centered", "above")
@@ -29,6 +30,7 @@ class CurriculumConfig:
 
     root_ratio: float = 0.50  # rho: share of a batch drawn from the roots alone; 1.0 is the No-Descent ablation
     crossover: float = 0.50  # share of a seed's N proposals that get a second parent (q_crossover_ratio)
+    operators: str = "fixed"  # fixed: `crossover` is the share | aware: (seed, operator) are arms of their own (D.5, i)
     exploit: str = "ratchet"  # ratchet | empirical (known to collapse within about 300 steps, section D.5)
     direction: str = "adaptive"  # adaptive: up when the seed's pass rate is at or above the ability | up | down
     ucb_stat_decay: float = 0.995  # gamma: decay of visits and rewards per step, an effective horizon of 200 steps
@@ -64,6 +66,7 @@ class CurriculumConfig:
         _within("zpd.weight", self.zpd.weight, 0.0, float("inf"))
         _within("depth_cap", self.depth_cap, 0, 1000)
         _within("kin_neighbours", self.kin_neighbours, 0, 64)
+        _one_of("operators", self.operators, OPERATOR_MODES)
         _one_of("exploit", self.exploit, EXPLOIT_MODES)
         _one_of("direction", self.direction, DIRECTIONS)
         _one_of("zpd.window", self.zpd.window, ZPD_WINDOWS)

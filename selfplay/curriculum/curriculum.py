@@ -116,6 +116,7 @@ class Curriculum:
         self.dag.statistics.count_visit()
         self.dag.back_up(path, sum(utilities) / len(utilities))
         for utility, second in zip(utilities, seed.second_parents, strict=True):
+            self.dag.statistics.add_proposal(path[-1], second is not None, utility)
             if second is not None:
                 self.dag.back_up(self.dag.ancestry(self._row(second)), utility, weight=1 / len(utilities))
         if seed.kind is SeedKind.DESCENDED:

@@ -14,13 +14,17 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-FLOAT_COLUMNS = ("visits", "reward", "stays", "ratchet", "pass_sum", "pass_weight")
+OPERATORS = ("mutation", "crossover")  # how a proposal is asked for: from the seed alone, or with a second parent
+OPERATOR_COLUMNS = tuple((f"{name}_visits", f"{name}_reward") for name in OPERATORS)
+DECAYING = ("visits", "reward", "stays", *OPERATOR_COLUMNS[0], *OPERATOR_COLUMNS[1])
+FLOAT_COLUMNS = (*DECAYING, "ratchet", "pass_sum", "pass_weight")
 
 
 class NodeStatistics:
     """Columns over rows 0..size-1; row i belongs to node i of the DAG.
 
     visits, reward, stays: n, s and n_stay at step `touched`; ratchet: running maximum of s / n.
+    mutation_*, crossover_*: the same sums over the node's own proposals, by the operator that made them.
     pass_sum / pass_weight is the pass rate: the recursion p <- d p + (1 - d) x of the paper, divided by the weight that
     its observations have had so far. From a cold start the bare recursion needs some 170 observations to reach half of
     the true rate; the quotient is the mean of what was seen, and both agree in the long run.
@@ -36,6 +40,10 @@ class NodeStatistics:
         self.visits: Floats = np.zeros(64)
         self.reward: Floats = np.zeros(64)
         self.stays: Floats = np.zeros(64)
+        self.mutation_visits: Floats = np.zeros(64)
+        self.mutation_reward: Floats = np.zeros(64)
+        self.crossover_visits: Floats = np.zeros(64)
+        self.crossover_reward: Floats = np.zeros(64)
         self.ratchet: Floats = np.zeros(64)
         self.pass_sum: Floats = np.zeros(64)
         self.pass_weight: Floats = np.zeros(64)
@@ -95,6 +103,22 @@ class NodeStatistics:
         self._bring_up_to_date(row)
         self.stays[row] += 1.0
 
+    def add_proposal(self, row: int, crossed: bool, reward: float) -> None:
+        """One more proposal from this node, by mutation or by crossover."""
+        self._bring_up_to_date(row)
+        visits, rewards = OPERATOR_COLUMNS[crossed]
+        getattr(self, visits)[row] += 1.0
+        getattr(self, rewards)[row] += reward
+
+    def operators(self, row: int) -> tuple[Floats, Floats]:
+        """Discounted proposals and rewards [2] of a node's two operators."""
+        here = np.array([row], dtype=np.int64)
+        visits, rewards = (
+            np.concatenate([self.current(getattr(self, columns[i]), here) for columns in OPERATOR_COLUMNS])
+            for i in range(2)
+        )
+        return visits, rewards
+
     def observe_pass_rate(self, row: int, observed: float) -> None:
         """pass_rate <- d * pass_rate + (1 - d) * observed, corrected for its start."""
         self._count_positive(row, -1)
@@ -110,7 +134,7 @@ class NodeStatistics:
         self.positive_sum, self.positive_count = 0.0, 0
 
     def current(self, column: Floats, rows: Rows) -> Floats:
-        """Discounted values of `visits`, `reward` or `stays` at this step, for rows [M]."""
+        """Discounted values of one of the `DECAYING` columns at this step, for rows [M]."""
         return column[rows] * self.decay ** (self.step - self.touched[rows])
 
     def pass_rates(self, rows: Rows) -> Floats:
@@ -125,9 +149,8 @@ class NodeStatistics:
 
     def _bring_up_to_date(self, row: int) -> None:
         factor = self.decay ** int(self.step - self.touched[row])
-        self.visits[row] *= factor
-        self.reward[row] *= factor
-        self.stays[row] *= factor
+        for name in DECAYING:
+            getattr(self, name)[row] *= factor
         self.touched[row] = self.step
 
     def _count_positive(self, row: int, sign: int) -> None:

@@ -150,12 +150,31 @@ class BatchSelector:
             return Direction.UP
         return Direction.DOWN
 
+    def _crossed(self, row: int, proposals: int) -> int:
+        """How many of a seed's proposals are crossovers: a fixed share, or what UCB over its two operators chooses.
+
+        operator score = s_op / n_op + c * sqrt(log(n_1 + n_2 + 1) / (n_op + 1))
+
+        Each choice counts as a visit at once; an operator that was never tried has the cold-start value.
+        """
+        if self.config.operators == "fixed":
+            return math.floor(self.config.crossover * proposals + 0.5)
+        visits, rewards = self.dag.statistics.operators(row)
+        cold = np.full(2, self.config.cold_start_value)
+        means = np.divide(rewards, visits, out=cold, where=visits > 0)
+        picks = np.zeros(2)
+        for _ in range(proposals):
+            tried = visits + picks
+            bonus = self.config.exploration * np.sqrt(math.log(tried.sum() + 1) / (tried + 1))
+            picks[int(np.argmax(np.round(means + bonus, 12)))] += 1
+        return int(picks[1])
+
     def _second_parents(self, row: int, proposals: int) -> tuple[str | None, ...]:
-        """Second parents [N]: none at first, then the `crossover` share of the proposals, drawn evenly from the pool.
+        """Second parents [N]: none at first, then for the crossed proposals one drawn evenly from the pool.
 
         A draw in the difficulty window is preferred; a pool without another member gives None.
         """
-        crossed = math.floor(self.config.crossover * proposals + 0.5)
+        crossed = self._crossed(row, proposals)
         draws = self.rng.integers(self.dag.statistics.size, size=(crossed, _TRIES))
         other = (draws != row) & self.dag.statistics.alive[draws]
         preferred = other & self._in_window(draws.ravel()).reshape(draws.shape)

@@ -57,6 +57,19 @@ class Row:
         n = len(sample.token_ids)
         return cls(role, group, prompt_ids, sample.token_ids, [1] * n, sample.log_probs, reward, record, sample.extra)
 
+    def append(self, sample: Sample) -> None:
+        """What the policy wrote next."""
+        self.response_ids = [*self.response_ids, *sample.token_ids]
+        self.mask += [1] * len(sample.token_ids)
+        self.log_probs = [*self.log_probs, *sample.log_probs]
+        self.extra = sample.extra
+
+    def append_foreign(self, token_ids: Sequence[int]) -> None:
+        """What somebody else wrote next: it is read, not learned."""
+        self.response_ids = [*self.response_ids, *token_ids]
+        self.mask += [0] * len(token_ids)
+        self.log_probs = [*self.log_probs, *[0.0] * len(token_ids)]
+
 
 class Sampler(Protocol):
     """The models of a session, as an episode sees them."""

@@ -178,12 +178,12 @@ class Session:
         keys = [view.key for view in views]
         data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=["prompts", "responses"])
         decode = partial(trainer.tokenizer.batch_decode, skip_special_tokens=True)
-        prompts = decode([ids.tolist() for ids in data["prompts"].unbind()])
-        responses = decode([ids.tolist() for ids in data["responses"].unbind()])
+        prompt_ids, response_ids = ([ids.tolist() for ids in data[c].unbind()] for c in ("prompts", "responses"))
+        prompts, responses = decode(prompt_ids), decode(response_ids)
         return [
             {"key": v.key, "role": v.role, "group": v.group, "reward": v.reward, "tokens": v.tokens}
-            | {"entropy": v.entropy, **v.record, "prompt": p, "response": r}
-            for v, p, r in zip(views, prompts, responses, strict=True)
+            | {"entropy": v.entropy, **v.record, "prompt": p, "response": r, "prompt_ids": pi, "response_ids": ri}
+            for v, p, r, pi, ri in zip(views, prompts, responses, prompt_ids, response_ids, strict=True)
         ]
 
     def sft(self, pairs: Sequence[Any], batch_size: int, lr: float) -> list[float]:

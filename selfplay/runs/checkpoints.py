@@ -21,6 +21,7 @@ COMPLETE = "COMPLETE"
 _FINAL = re.compile(r"^step_(\d{6,})$")
 _STAGED = re.compile(r"^\.staging_step_(\d{6,})$")
 _TRASH = ".trash_"
+LANDMARKS = 3
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,10 @@ class Checkpoint:
 class CheckpointStore:
     """The checkpoints of one run. One process at a time (the run directory's lock sees to that)."""
 
-    def __init__(self, folder: Path, keep: int) -> None:
+    def __init__(self, folder: Path, keep: int, landmark_every: int = 0) -> None:
         """Open the folder, creating it if need be; finish or sweep what a killed process left.
+
+        The newest `keep` checkpoints stay, and the newest three of every `landmark_every` steps (0: none).
 
         Raises:
             ValueError: `keep` is below 1.
@@ -43,7 +46,7 @@ class CheckpointStore:
         if keep < 1:
             raise ValueError(f"keep: {keep} is not allowed; it must be 1 or more")
         self.folder = folder
-        self.keep = keep
+        self.keep, self.landmark_every = keep, landmark_every
         folder.mkdir(parents=True, exist_ok=True)
         self._recover()
 
@@ -86,9 +89,19 @@ class CheckpointStore:
         os.rename(staging, final)
         sync_folder(self.folder)
 
+    def drop_after(self, step: int) -> None:
+        """Remove the checkpoints of later steps, the newest first: a run that goes back begins there again."""
+        for checkpoint in reversed(self.all()):
+            if checkpoint.step > step:
+                self._discard(checkpoint.path)
+
     def _prune(self) -> None:
-        for checkpoint in self.all()[: -self.keep]:
-            self._discard(checkpoint.path)
+        found = self.all()
+        every = self.landmark_every
+        landmarks = [c for c in found if every and c.step % every == 0][-LANDMARKS:]
+        for checkpoint in found[: -self.keep]:
+            if checkpoint not in landmarks:
+                self._discard(checkpoint.path)
 
     def _recover(self) -> None:
         for entry in sorted(self.folder.iterdir()):

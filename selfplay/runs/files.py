@@ -57,6 +57,21 @@ def sync_tree(folder: Path) -> None:
         sync_folder(Path(parent))
 
 
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file of JSON lines.
+
+    Raises:
+        RunDirError: a line is not JSON; names file and line.
+    """
+    records = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise RunDirError(f"{path}:{number}: not JSON: {error}") from error
+    return records
+
+
 def to_json(value: Mapping[str, Any], indent: int | None = None) -> str:
     """Strict JSON: numpy and torch scalars become numbers, NaN and infinities become null."""
     return json.dumps(plain(value), indent=indent, allow_nan=False, ensure_ascii=False)

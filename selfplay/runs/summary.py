@@ -42,17 +42,32 @@ class Status(StrEnum):
 
 @dataclass
 class EvalScore:
-    """Held-out pass@1, the number of attempts `n` it rests on, and its 95% interval (low, high)."""
+    """Held-out pass@1, the number of attempts `n` it rests on, and its 95% interval (low, high) over these attempts.
+
+    `pass_at_k` are unbiased estimates; `by_problem` is pass@1's bootstrap interval over specifications, which says how
+    far another choice of specifications might have moved it. `suites` are the scores of further evaluation sets.
+    """
 
     pass_at_1: float
     n: int
     interval: tuple[float, float]
+    by_problem: tuple[float, float] | None = None
+    pass_at_k: dict[str, float] = field(default_factory=dict)
+    suites: dict[str, EvalScore] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> EvalScore:
         """The score of a summary's object, whose interval is a list."""
         low, high = data["interval"]
-        return cls(data["pass_at_1"], data["n"], (low, high))
+        by_problem = data.get("by_problem")
+        return cls(
+            pass_at_1=data["pass_at_1"],
+            n=data["n"],
+            interval=(low, high),
+            by_problem=(by_problem[0], by_problem[1]) if by_problem else None,
+            pass_at_k=dict(data.get("pass_at_k", {})),
+            suites={name: cls.from_dict(score) for name, score in data.get("suites", {}).items()},
+        )
 
 
 @dataclass
@@ -67,11 +82,14 @@ class Summary:
     after: EvalScore | None = None
     throughput: dict[str, float] = field(default_factory=dict)  # e.g. tokens_per_s, rows_per_s
     timing_s: dict[str, float] = field(default_factory=dict)  # phase -> seconds
+    warmup: list[dict[str, Any]] = field(default_factory=list)  # a row for each round of the warm-up
+    gain: dict[str, float] = field(default_factory=dict)  # after - before: mean, low, high (bootstrap over problems)
     message: str = ""  # one line: why the run ended as it did
 
     def to_dict(self) -> dict[str, Any]:
         """The object as it stands in the file."""
-        evals = {"before": self.before and asdict(self.before), "after": self.after and asdict(self.after)}
+        evals: dict[str, Any] = {name: score and asdict(score) for name, score in self._scores()}
+        evals["gain"] = self.gain
         return {
             "status": str(self.status),
             "seed": self.seed,
@@ -80,8 +98,12 @@ class Summary:
             "eval": evals,
             "throughput": self.throughput,
             "timing_s": self.timing_s,
+            "warmup": self.warmup,
             "message": self.message,
         }
+
+    def _scores(self) -> tuple[tuple[str, EvalScore | None], ...]:
+        return ("before", self.before), ("after", self.after)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Summary:
@@ -90,7 +112,8 @@ class Summary:
         Raises:
             KeyError, TypeError, ValueError: the object is not a summary.
         """
-        scores = {name: EvalScore.from_dict(score) if score else None for name, score in data["eval"].items()}
+        evals = data["eval"]
+        scores = {name: EvalScore.from_dict(evals[name]) if evals[name] else None for name in ("before", "after")}
         return cls(
             seed=data["seed"],
             status=Status(data["status"]),
@@ -100,6 +123,8 @@ class Summary:
             after=scores["after"],
             throughput=dict(data["throughput"]),
             timing_s=dict(data["timing_s"]),
+            warmup=list(data.get("warmup", [])),
+            gain=dict(evals.get("gain", {})),
             message=data["message"],
         )
 

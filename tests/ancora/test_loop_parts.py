@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from selfplay.algos.ancora import warmup
+from selfplay.algos.ancora import supervised
 from selfplay.algos.ancora.advantages import Advantages
-from selfplay.algos.ancora.config import WarmupConfig
 from selfplay.algos.ancora.curriculum_step import as_used, take_in, task_of
 from selfplay.algos.ancora.data import load_data
 from selfplay.config.errors import ConfigError
@@ -118,19 +117,21 @@ def test_a_second_parent_that_did_not_fit_the_prompt_earns_nothing() -> None:
 
 
 def test_warm_up_batches_cover_the_data_and_repeat() -> None:
-    config = WarmupConfig(steps=8, batch_size=4)
     pairs = [([i], [i]) for i in range(18)]
-    epoch = [pair for step in range(4) for pair in warmup.batch_of(pairs, step, config)]
+
+    def batch(step: int) -> list[supervised.Pair]:
+        return supervised.batch_of(pairs, step, 4, 0)
+
+    epoch = [pair for step in range(4) for pair in batch(step)]
     assert len({pair[0][0] for pair in epoch}) == 16  # four whole batches of a permutation
-    assert warmup.batch_of(pairs, 5, config) == warmup.batch_of(pairs, 5, config)
-    assert warmup.batch_of(pairs, 5, config) != warmup.batch_of(pairs, 1, config)
+    assert batch(5) == batch(5)
+    assert batch(5) != batch(1)
 
 
 def test_warm_up_learning_rate() -> None:
-    config = WarmupConfig(steps=100, lr=1.0)
-    assert warmup.learning_rate(0, config) == pytest.approx(0.2)  # rises over 5 steps
-    assert warmup.learning_rate(5, config) == pytest.approx(1.0)
-    assert warmup.learning_rate(99, config) == pytest.approx(0.1, abs=0.01)
+    assert supervised.learning_rate(0, 100, 1.0) == pytest.approx(0.2)  # rises over 5 steps
+    assert supervised.learning_rate(5, 100, 1.0) == pytest.approx(1.0)
+    assert supervised.learning_rate(99, 100, 1.0) == pytest.approx(0.1, abs=0.01)
 
 
 GOOD = '{"id": "a", "spec": "method M(x: int) returns (r: int)\\n  ensures r == x + 31"}\n'

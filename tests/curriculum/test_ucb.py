@@ -163,6 +163,22 @@ def test_second_parents_take_their_share_and_are_never_the_seed(make):
     assert make(roots=1).select(1, 4)[0].second_parents == (None,) * 4  # no other member
 
 
+def test_operator_aware_arms_learn_which_operator_pays(make):
+    pool = make(roots=2, operators="aware", root_ratio=1.0, ucb_stat_decay=1.0)
+    seed = pool.select(1, 4)[0]
+    assert sum(s is not None for s in seed.second_parents) == 2  # untried operators take turns
+    pays = [0.0 if second is not None else 1.0 for second in seed.second_parents]
+    for _ in range(10):
+        pool.record(seed, pays)
+    row = pool.dag.row_of[seed.node_id]
+    visits, rewards = pool.dag.statistics.operators(row)
+    assert (visits.tolist(), rewards.tolist()) == ([20.0, 20.0], [20.0, 0.0])
+    selector = BatchSelector(pool.dag, None, pool.rng)
+    assert selector._crossed(row, 4) == 0  # 1 + 0.5 sqrt(ln 41 / 21) against 0 + the same
+    other = next(r for r in (0, 1) if r != row)
+    assert selector._crossed(other, 4) == 2  # an arm is a seed with an operator: another seed knows nothing of it
+
+
 def test_crossover_credits_both_paths(make):
     pool = make(roots=2, crossover=0.5, root_ratio=1.0)
     seed = pool.select(1, 4)[0]

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from selfplay.curriculum.config import CurriculumConfig, NoveltyConfig
 from selfplay.objectives.config import BalanceConfig, ProposerRewardConfig
 
+FEEDBACK_TOKENS = 64  # of a verifier's message that the Solver is shown between two turns
+FEEDBACK_ROOM = FEEDBACK_TOKENS + 32  # with what the chat template puts around it
+
 
 @dataclass
 class ProposerConfig:
@@ -23,13 +26,30 @@ class ProposerConfig:
 @dataclass
 class SolverConfig:
     max_tokens: int = 2048
+    repair_turns: int = 0  # further turns after a failure, with the verifier's message (S-ReAct)
+
+
+@dataclass
+class DistillConfig:
+    """Rounds 1.. of the warm-up: a short ANCORA phase, and supervised steps on its verified rollouts (section 5.1)."""
+
+    steps: int = 20  # of the ANCORA phase, at reinforcement's learning rate (ours: the paper gives no length)
+    epochs: int = 2
+    batch_size: int = 64
+    lr: float = 1e-5
+    start: str = "previous"  # previous | backbone: the weights that the supervised steps begin with
+    max_sim: float = 0.90  # MinHash similarity above which a rollout repeats an earlier one (ours)
+    stop_on_drop: bool = True  # a round that lowers the held-out valid rate is taken back and is the last
+    validity_samples: int = 4  # proposals for each held-out specification, for that rate
 
 
 @dataclass
 class WarmupConfig:
-    """Supervised warm-up on demonstrations, before reinforcement."""
+    """Iterative self-distilled warm-up: round 0 on demonstrations, then rounds on own verified rollouts."""
 
-    steps: int = 0  # 0: none, the backbone is used as it is
+    steps: int = 0  # supervised steps of round 0; 0: none, the backbone is used as it is
+    rounds: int = 0  # rounds after round 0; the paper: 3
+    distill: DistillConfig = field(default_factory=DistillConfig)
     batch_size: int = 64
     lr: float = 1e-5
     demos: str = ""  # empty: the project's generated demonstrations; otherwise a JSONL file
@@ -59,11 +79,13 @@ class SamplingConfig:
 
 @dataclass
 class EvalConfig:
-    """Held-out pass@1, sampled as in training."""
+    """Held-out pass@k, sampled as in training."""
 
     every: int = 0  # steps between evaluations; 0: before and after only
-    samples: int = 32  # attempts per held-out specification
-    heldout: str = ""  # empty: the roots that ship; otherwise a JSONL file
+    samples: int = 100  # attempts per held-out specification: n of the pass@k estimator
+    heldout: str = ""  # empty: the held-out specifications that ship; otherwise a JSONL file
+    shots: int = 0  # solved roots before each question (few-shot prompting)
+    more: dict[str, str] = field(default_factory=dict)  # further suites: name -> JSONL file
 
 
 @dataclass
@@ -73,9 +95,11 @@ class AncoraConfig:
     seeds_per_step: int = 8  # B
     proposals_per_seed: int = 8  # N
     attempts_per_spec: int = 8  # K
+    max_solver_samples: int = 0  # the run ends with the step that reaches so many attempts; 0: `steps` alone counts
     max_prompt_tokens: int = 2048
     roots: str = ""  # empty: the roots that ship; otherwise a JSONL file
     freeze: str = "none"  # none | proposer | solver
+    on_collapse: str = "warn"  # warn | stop | rollback: what follows 20 steps with a valid rate below 0.30
     proposer: ProposerConfig = field(default_factory=ProposerConfig)
     solver: SolverConfig = field(default_factory=SolverConfig)
     balance: BalanceConfig = field(default_factory=BalanceConfig)
@@ -86,12 +110,22 @@ class AncoraConfig:
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
 
+    def max_response(self) -> int:
+        """Tokens that the longest row can have after its prompt."""
+        turns = self.solver.repair_turns
+        return max(self.proposer.max_tokens, self.solver.max_tokens * (1 + turns) + FEEDBACK_ROOM * turns)
+
     def check(self) -> None:
         """Raise ValueError("key: reason") on a value or combination that cannot work."""
         for key, value in (
             ("steps", self.steps),
+            ("solver.repair_turns", self.solver.repair_turns),
             ("warmup.steps", self.warmup.steps),
+            ("warmup.rounds", self.warmup.rounds),
+            ("warmup.distill.lr", self.warmup.distill.lr),
             ("eval.every", self.eval.every),
+            ("eval.shots", self.eval.shots),
+            ("max_solver_samples", self.max_solver_samples),
             ("optim.lr", self.optim.lr),
             ("optim.kl_coef", self.optim.kl_coef),
             ("optim.weight_decay", self.optim.weight_decay),
@@ -110,6 +144,10 @@ class AncoraConfig:
             ("solver.max_tokens", self.solver.max_tokens),
             ("warmup.batch_size", self.warmup.batch_size),
             ("warmup.n_demos", self.warmup.n_demos),
+            ("warmup.distill.steps", self.warmup.distill.steps),
+            ("warmup.distill.epochs", self.warmup.distill.epochs),
+            ("warmup.distill.batch_size", self.warmup.distill.batch_size),
+            ("warmup.distill.validity_samples", self.warmup.distill.validity_samples),
             ("eval.samples", self.eval.samples),
             ("optim.grad_clip", self.optim.grad_clip),
             ("optim.clip_ratio", self.optim.clip_ratio),
@@ -119,6 +157,7 @@ class AncoraConfig:
         for key, value in (
             ("warmup.proposer_share", self.warmup.proposer_share),
             ("warmup.wrong_share", self.warmup.wrong_share),
+            ("warmup.distill.max_sim", self.warmup.distill.max_sim),
         ):
             if not 0 <= value <= 1:
                 raise ValueError(f"{key}: {value} is not allowed; it lies in [0, 1]")
@@ -128,13 +167,45 @@ class AncoraConfig:
             raise ValueError(f"sampling.top_p: {self.sampling.top_p} is not allowed; it lies in (0, 1]")
         if not 0 <= self.optim.warmup_ratio < 1:
             raise ValueError(f"optim.warmup_ratio: {self.optim.warmup_ratio} is not allowed; it lies in [0, 1)")
-        if self.proposer.rejected not in ("zero_reward", "drop"):
-            raise ValueError(f"proposer.rejected: {self.proposer.rejected!r} is not allowed; it is zero_reward or drop")
-        if self.proposer.reward not in ("band", "variance", "exponential"):
-            raise ValueError(
-                f"proposer.reward: {self.proposer.reward!r} is not allowed; it is band, variance or exponential"
-            )
-        if self.balance.mode not in ("static", "adaptive", "rows"):
-            raise ValueError(f"balance.mode: {self.balance.mode!r} is not allowed; it is static, adaptive or rows")
-        if self.freeze not in ("none", "proposer", "solver"):
-            raise ValueError(f"freeze: {self.freeze!r} is not allowed; it is none, proposer or solver")
+        for key, word, allowed in (
+            ("proposer.rejected", self.proposer.rejected, ("zero_reward", "drop")),
+            ("proposer.reward", self.proposer.reward, ("band", "variance", "exponential")),
+            ("balance.mode", self.balance.mode, ("static", "adaptive", "rows")),
+            ("freeze", self.freeze, ("none", "proposer", "solver")),
+            ("on_collapse", self.on_collapse, ("warn", "stop", "rollback")),
+            ("warmup.distill.start", self.warmup.distill.start, ("previous", "backbone")),
+        ):
+            if word not in allowed:
+                raise ValueError(f"{key}: {word!r} is not allowed; it is {', '.join(allowed[:-1])} or {allowed[-1]}")
+
+
+@dataclass
+class RejectionSettings:
+    """The baselines' supervised steps on verified attempts."""
+
+    specs_per_step: int = 64  # specifications attempted (RFT) or proposed (PSV) in a step: B * N of ANCORA
+    epochs: int = 2
+    batch_size: int = 64
+    max_sim: float = 0.90  # MinHash similarity above which an attempt repeats an earlier one
+    shots: int = 4  # examples in the Proposer's prompt (PSV)
+
+
+@dataclass
+class RejectionConfig(AncoraConfig):
+    """`algo=rft` and `algo=psv`: ANCORA's settings, and those of rejection fine-tuning; `optim.lr` is its rate."""
+
+    rejection: RejectionSettings = field(default_factory=RejectionSettings)
+
+    def check(self) -> None:
+        """Raise ValueError("key: reason") on a value or combination that cannot work."""
+        super().check()
+        for key, value in (
+            ("rejection.specs_per_step", self.rejection.specs_per_step),
+            ("rejection.epochs", self.rejection.epochs),
+            ("rejection.batch_size", self.rejection.batch_size),
+        ):
+            if value <= 0:
+                raise ValueError(f"{key}: {value} is not allowed; it must be above 0")
+        for key, word in (("freeze", self.freeze), ("on_collapse", self.on_collapse)):
+            if word not in ("none", "warn"):
+                raise ValueError(f"{key}: {word!r} is not allowed with algo={self.name}; it is none or warn")

@@ -13,6 +13,8 @@ from selfplay.curriculum.curriculum import Curriculum
 from selfplay.curriculum.node import Candidate, Outcome, Seed
 from selfplay.engine.episode import Task
 
+OUTCOMES = ("admitted", "absorbed", "rejected")
+
 
 def task_of(seed: Seed, curriculum: Curriculum) -> Task:
     """One prompt for N sessions; the second parents differ from session to session."""
@@ -51,7 +53,7 @@ def take_in(curriculum: Curriculum, seeds: Sequence[Seed], rows: Sequence[Mappin
                 if admission.outcome is Outcome.REJECTED:
                     outcomes[f"rejected/{admission.reason}"] += 1
     outcomes["pruned"] = len(curriculum.step_end())
-    return {f"pool/{name}": float(outcomes.get(name, 0)) for name in {"admitted", "absorbed", "rejected", *outcomes}}
+    return {f"pool/{name}": float(outcomes.get(name, 0)) for name in {*OUTCOMES, *outcomes}}
 
 
 def as_used(seed: Seed, sessions: Sequence[Mapping[str, Any]]) -> Seed:

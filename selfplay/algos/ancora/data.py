@@ -25,8 +25,12 @@ class Data:
     """`demonstrations` is a function, since a resumed run does not need them."""
 
     roots: list[Root]
-    heldout: list[Root]
+    suites: dict[str, list[Root]]  # evaluation sets by name; the first is "heldout"
     demonstrations: Callable[[], list[Demo]]
+
+    @property
+    def heldout(self) -> list[Root]:
+        return self.suites["heldout"]
 
 
 def load_data(config: Config) -> Data:
@@ -42,14 +46,15 @@ def load_data(config: Config) -> Data:
         raise ConfigError(f"sandbox: {error}") from error
     try:
         roots = load_roots(_path(algo.roots, "train.jsonl"), partial(refusal, prover))
-        heldout = load_roots(_path(algo.eval.heldout, "heldout.jsonl"), partial(refusal, prover))
+        files = {"heldout": _path(algo.eval.heldout, "heldout.jsonl")} | {n: Path(f) for n, f in algo.eval.more.items()}
+        suites = {name: load_roots(path, partial(refusal, prover)) for name, path in files.items()}
     except RootFileError as error:
         raise ConfigError(str(error)) from error
-    keys = {name_key(root.spec): root.name for root in roots}
-    shared = [root.name for root in heldout if name_key(root.spec) in keys]
+    keys = {name_key(root.spec) for root in roots}
+    shared = [root.name for root in suites["heldout"] if name_key(root.spec) in keys]
     if shared:
         raise ConfigError(f"algo.eval.heldout: {shared[0]!r} is also a root; held-out specifications must be new")
-    forbidden = {name_key(root.spec) for root in (*roots, *heldout)}
+    forbidden = keys | {name_key(root.spec) for suite in suites.values() for root in suite}
     warmup = algo.warmup
     if warmup.demos:
         demos = partial(read_demos, Path(warmup.demos), config.backbone.prompts)
@@ -57,7 +62,7 @@ def load_data(config: Config) -> Data:
     else:
         shares = {"proposer_share": warmup.proposer_share, "wrong_share": warmup.wrong_share}
         demos = partial(generate, warmup.seed, warmup.n_demos, forbidden, **shares)
-    return Data(roots, heldout, demos)
+    return Data(roots, suites, demos)
 
 
 def refusal(prover: Prover, spec: str) -> str | None:

@@ -11,9 +11,9 @@ from dataclasses import asdict
 from typing import Any
 
 from selfplay.algos.ancora.advantages import PROPOSER, SOLVER
-from selfplay.algos.ancora.config import AncoraConfig
+from selfplay.algos.ancora.config import FEEDBACK_TOKENS, AncoraConfig
 from selfplay.algos.ancora.gate import PROVER_ERROR, GateResult, judge_proposal
-from selfplay.algos.ancora.prompts import parse_answer, proposer_messages, solver_messages
+from selfplay.algos.ancora.prompts import Message, parse_answer, proposer_messages, solver_messages
 from selfplay.engine.episode import Row, Sample, Sampler
 from selfplay.objectives.config import ProposerRewardConfig
 from selfplay.objectives.proposer_reward import proposer_reward
@@ -31,6 +31,7 @@ def settings_of(algo: AncoraConfig, sandbox: Any, style: str, language: str) -> 
         "style": style,
         "language": language,
         "attempts": algo.attempts_per_spec,
+        "repair_turns": algo.solver.repair_turns,
         "max_prompt": algo.max_prompt_tokens,
         "max_tokens": {PROPOSER: algo.proposer.max_tokens, SOLVER: algo.solver.max_tokens},
         "reward": asdict(algo.proposer.reward_config()),
@@ -48,6 +49,7 @@ class AncoraEpisode:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.style, self.language = settings["style"], settings["language"]
         self.attempts = int(settings["attempts"])
+        self.repair_turns = int(settings["repair_turns"])
         self.max_prompt = int(settings["max_prompt"])
         self.max_tokens: Mapping[str, int] = settings["max_tokens"]
         self.reward = ProposerRewardConfig(**settings["reward"])
@@ -94,15 +96,51 @@ class AncoraEpisode:
         return result
 
     async def _attempts(self, spec: str, uid: str, session: int, sampler: Sampler) -> list[Row]:
-        prompt = sampler.render(solver_messages(spec, style=self.style, language=self.language))
+        messages = solver_messages(spec, style=self.style, language=self.language)
+        solver = SolverTurns(self, spec, messages, sampler)
+        return list(await asyncio.gather(*[solver.attempt(k, f"{uid}/{session}") for k in range(self.attempts)]))
 
-        async def attempt(k: int) -> Row:
-            sample = await sampler.sample(prompt, max_tokens=self.max_tokens[SOLVER], key=(SOLVER, k))
-            answer, judgement = await asyncio.to_thread(judge, spec, sample, self.prover)
-            record = {"verdict": str(judgement.verdict), "detail": judgement.detail, "spec": spec, "answer": answer}
-            return Row.of(SOLVER, f"{uid}/{session}", prompt, sample, float(judgement.verified), record)
 
-        return list(await asyncio.gather(*[attempt(k) for k in range(self.attempts)]))
+class SolverTurns:
+    """Attempts at one specification: one turn, and up to `repair_turns` more after what the verifier said (S-ReAct)."""
+
+    def __init__(self, episode: AncoraEpisode, spec: str, messages: list[Message], sampler: Sampler) -> None:
+        self.episode, self.spec, self.messages, self.sampler = episode, spec, messages, sampler
+        self.prompt = sampler.render(messages)
+
+    async def attempt(self, k: int, group: str) -> Row:
+        """A row that holds all turns; the verifier's messages in between are masked."""
+        max_tokens, turns = self.episode.max_tokens[SOLVER], 1 + self.episode.repair_turns
+        row = Row(SOLVER, group, self.prompt, [], [], [], 0.0, {})
+        for turn in range(turns):
+            sample = await self.sampler.sample(
+                self.prompt + row.response_ids, max_tokens=max_tokens, key=(SOLVER, k, *([turn] if turn else []))
+            )
+            row.append(sample)
+            answer, judgement = await asyncio.to_thread(judge, self.spec, sample, self.episode.prover)
+            if judgement.verified or turn + 1 == turns:
+                break
+            row.append_foreign(self._feedback(sample, judgement))
+        row.reward = float(judgement.verified)
+        row.record = {
+            "verdict": str(judgement.verdict),
+            "detail": judgement.detail,
+            "spec": self.spec,
+            "answer": answer,
+            "turns": turn + 1,
+        }
+        return row
+
+    def _feedback(self, sample: Sample, judgement: Judgement) -> list[int]:
+        """The tokens between two turns: the end of the model's, the verifier's message, and a new turn opened."""
+        said = f"{judgement.verdict}: {judgement.detail}"
+        text = self.sampler.decode(self.sampler.encode(said)[:FEEDBACK_TOKENS])
+        turns = [{"role": "assistant", "content": ""}, {"role": "user", "content": text}]
+        whole = self.sampler.render([*self.messages, *turns])
+        if whole[: len(self.prompt)] != self.prompt:
+            raise ValueError("algo.solver.repair_turns: the chat template of this backbone rewrites earlier turns")
+        tail = whole[len(self.prompt) :]
+        return tail[1:] if sample.token_ids[-1:] == tail[:1] else tail
 
 
 def judge(spec: str, sample: Sample, prover: Prover) -> tuple[str, Judgement]:

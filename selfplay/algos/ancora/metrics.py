@@ -37,6 +37,7 @@ def step_metrics(
     values: dict[str, Any] = {
         "rows": len(result.rows),
         "tokens": sum(row["tokens"] for row in result.rows),
+        "attempts": len(attempts),
         "reward/proposer": _mean(row["reward"] for row in proposals),
         "reward/solver": _mean(row["reward"] for row in attempts),
         "q_valid": len(accepted) / len(proposals),

@@ -1,0 +1,103 @@
+"""Supervised steps through the engine's workers, and the cache of what they lead to (see `rounds` for their use)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from selfplay.algos.ancora.demos import Demo
+from selfplay.backbones.cache import cache_root
+from selfplay.engine.session import Session
+from selfplay.runs.files import to_json, write_atomic
+
+NOTE = "note.json"  # beside the weights of a cached state: the table of the rounds that made it
+CHUNK = 10  # optimizer steps a call: verl unbinds the whole batch for every one of them
+Pair = tuple[list[int], list[int]]
+
+
+def learning_rate(step: int, steps: int, peak: float) -> float:
+    """Linear over the first 5% of the steps, then a cosine down to a tenth. `step` counts from 0."""
+    rise = max(1, round(0.05 * steps))
+    if step < rise:
+        return peak * (step + 1) / rise
+    progress = (step - rise) / max(1, steps - rise)
+    return peak * (0.1 + 0.45 * (1 + math.cos(math.pi * progress)))
+
+
+def encode(session: Session, demos: Sequence[Demo]) -> list[Pair]:
+    """Token ids of prompts and responses; a response ends with the end-of-turn token."""
+    tokenizer = session.tokenizer
+    pairs = []
+    for demo in demos:
+        response = [*tokenizer.encode(demo.response, add_special_tokens=False), tokenizer.eos_token_id]
+        pairs.append((session.render(demo.messages), response))
+    return pairs
+
+
+def batch_of(pairs: Sequence[Pair], step: int, batch_size: int, seed: int) -> list[Pair]:
+    """The batch of one step: successive pieces of a fresh permutation per epoch, the same for the same step."""
+    per_epoch = len(pairs) // batch_size
+    epoch, place = divmod(step, per_epoch)
+    order = np.random.default_rng([seed, epoch]).permutation(len(pairs))
+    return [pairs[i] for i in order[place * batch_size : (place + 1) * batch_size]]
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """A stretch of supervised steps: how many, of how many pairs, up to which learning rate, in which order."""
+
+    steps: int
+    batch_size: int
+    lr: float
+    seed: int
+    constant: bool = False  # the learning rate stays at `lr`
+
+    def train(
+        self, session: Session, pairs: Sequence[Pair], first_step: int, on_chunk: Callable[[int, float], None]
+    ) -> None:
+        """Optimizer steps `first_step`..; `on_chunk(steps done, mean loss)` after every few."""
+        if len(pairs) < self.batch_size:
+            raise ValueError(f"need one batch at least: {len(pairs)} pairs, batches of {self.batch_size}")
+        for start in range(first_step, self.steps, CHUNK):
+            steps = range(start, min(start + CHUNK, self.steps))
+            chunk = [pair for step in steps for pair in batch_of(pairs, step, self.batch_size, self.seed)]
+            lr = self.lr if self.constant else learning_rate(start, self.steps, self.lr)
+            losses = session.sft(chunk, self.batch_size, lr)
+            on_chunk(steps.stop, sum(losses) / len(losses))
+
+
+def cache_path(backbone: Path | str, demos: Sequence[Demo], settings: dict[str, Any]) -> Path:
+    """Where the state that these settings make of this backbone and these demonstrations is, or would be, kept."""
+    digest = hashlib.sha256()
+    digest.update(str(backbone).encode())  # of a cached backbone, the name says its content; of others, size and time
+    for path in sorted(Path(backbone).iterdir()) if Path(backbone).is_dir() else ():
+        digest.update(f"{path.name} {path.stat().st_size} {path.stat().st_mtime_ns}".encode())
+    for demo in demos:
+        digest.update(json.dumps([demo.messages, demo.response]).encode())
+    digest.update(json.dumps(settings, sort_keys=True).encode())
+    return cache_root().parent / "warmup" / digest.hexdigest()[:32]
+
+
+def store(session: Session, path: Path, note: Mapping[str, Any] | None = None) -> None:
+    """Keep the session's state at `path`, whole or not at all, with a note; the first of several writers wins."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    session.save(partial)
+    if note is not None:
+        write_atomic(partial / NOTE, to_json(note, indent=1) + "\n")
+    try:
+        os.rename(partial, path)
+    except OSError:  # another run has just stored the same state
+        shutil.rmtree(partial, ignore_errors=True)
+        if not path.is_dir():
+            raise

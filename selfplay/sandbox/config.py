@@ -36,6 +36,26 @@ class DafnyConfig:
     cache_path: str = ""
 
 
-ProverConfig = DafnyLiteConfig | DafnyConfig
+@dataclass(frozen=True)
+class VerusConfig:
+    """The `verus` binary.
 
-PROVER_CONFIGS: dict[str, type[ProverConfig]] = {"dafny_lite": DafnyLiteConfig, "dafny": DafnyConfig}
+    `path` is the executable ("": the environment's VERUS_PATH, else `verus` on the PATH). `rlimit` is Verus's own
+    limit, about seconds of proof for each function; `time_limit_s` bounds the whole process, in seconds.
+    """
+
+    name: str = "verus"
+    path: str = ""
+    rlimit: float = 10.0
+    time_limit_s: float = 60.0
+    cache: bool = True
+    cache_path: str = ""
+
+
+ProverConfig = DafnyLiteConfig | DafnyConfig | VerusConfig
+
+PROVER_CONFIGS: dict[str, type[ProverConfig]] = {
+    "dafny_lite": DafnyLiteConfig,
+    "dafny": DafnyConfig,
+    "verus": VerusConfig,
+}

@@ -19,7 +19,14 @@ from functools import cached_property
 from pathlib import Path
 
 from selfplay.sandbox.base import Judgement, Verdict
-from selfplay.sandbox.dafny_text import ForbiddenError, check_answer, check_spec_text, normal_form
+from selfplay.sandbox.dafny_text import (
+    ForbiddenError,
+    check_answer,
+    check_spec_text,
+    declarations,
+    normal_form,
+    stripped,
+)
 
 _TASK = re.compile(
     r"^Verifying (\S+) \.\.\.\s*\n((?:(?!Verifying |Dafny program).*\n)*?)\s*\[[^\]]*\]\s+(\w[\w ]*)$", re.M
@@ -130,7 +137,7 @@ class Dafny:
         run = self.run(f"{spec}\n{answer}")
         if run is None:
             return Judgement(Verdict.ERROR, "dafny did not finish, twice")
-        return judge(run)
+        return judge(run, bodies_of(spec) + 1)
 
     def run(self, program: str, cheating: bool = False) -> DafnyRun | None:
         """Dafny's run on a program text, tried twice; None where neither finished. `cheating`: allow `assume`."""
@@ -166,8 +173,17 @@ class Dafny:
         return DafnyRun(process.returncode, text, tasks)
 
 
-def judge(run: DafnyRun) -> Judgement:
-    """The verdict on a program with one method."""
+def bodies_of(spec: str) -> int:
+    """How many methods and lemmas of a specification's context have bodies of their own to verify."""
+    return sum(
+        kind in ("method", "lemma", "constructor")
+        for kind, item in declarations(stripped(spec))
+        if item.body is not None
+    )
+
+
+def judge(run: DafnyRun, at_least: int) -> Judgement:
+    """The verdict on a program with so many bodies of methods and lemmas."""
     if run.exit_code == _MALFORMED_EXIT:
         return Judgement(Verdict.MALFORMED, run.message())
     if _BODYLESS.search(run.output):
@@ -176,10 +192,10 @@ def judge(run: DafnyRun) -> Judgement:
     assert summary is not None, "a complete run has a summary"
     bodies = [task for task in run.tasks if task.startswith("Impl$$")]
     outcomes = set(run.tasks.values())
-    if run.exit_code == 0 and len(bodies) == 1 and outcomes == {"verified"} and int(summary[2]) == 0:
+    if run.exit_code == 0 and len(bodies) == at_least and outcomes == {"verified"} and int(summary[2]) == 0:
         return Judgement(Verdict.VERIFIED)
-    if len(bodies) != 1:
-        return Judgement(Verdict.MALFORMED, f"{len(bodies)} method bodies were verified, not one")
+    if len(bodies) != at_least:
+        return Judgement(Verdict.MALFORMED, f"{len(bodies)} bodies were verified, not {at_least}")
     undecided = outcomes & set(_UNDECIDED)
     if undecided and "error" not in outcomes:
         return Judgement(Verdict.UNKNOWN, f"undecided: {', '.join(sorted(undecided))}")

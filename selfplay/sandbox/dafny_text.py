@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import re
 
+from selfplay.sandbox.source_text import Item, UnreadableError, item_at
+
 
 class ForbiddenError(ValueError):
     """A text with a way around the proof, or that is not one specification or one body."""
 
 
 _BANNED = re.compile(
-    r"\b(?:assume|axiom|expect|include|extern|print)\b|\{\s*:|\bdecreases\s*\*|#(?:if|else|elsif|endif)"
+    r"\b(?:assume|axiom|expect|include|extern|print)\b|\{\s*:(?!\s*(?:trigger|induction)\b)|\bdecreases\s*\*"
+    r"|#(?:if|else|elsif|endif)"
 )
 _DECLARATIONS = re.compile(
     r"\b(?:method|function|predicate|lemma|colemma|constructor|class|trait|module|datatype|codatatype|newtype|type"
     r"|iterator|import|export|const|abstract|copredicate)\b"
 )
+_WITH_BODY = frozenset(("method", "function", "predicate", "lemma", "constructor"))
+_CONTEXT = _WITH_BODY | {"datatype", "type", "const", "class"}
 _PIECE = re.compile(
     r"""//[^\r\n]*|/\*|@"(?:[^"]|"")*"|"(?:\\.|[^"\\\n])*"|(?<![A-Za-z0-9_'?])'(?:\\.|[^'\\\n])'""", re.DOTALL
 )
@@ -27,17 +32,42 @@ _STRANGE = re.compile(r"\r(?!\n)|[^\t\n\r\x20-\x7e]")
 
 
 def check_spec_text(spec: str) -> None:
-    """Refuses bans, anything but one method, and a specification without `ensures`.
+    """Refuses bans, and anything that does not end with one method with `ensures` and without a body.
+
+    Before it may stand what it speaks of: functions, predicates, lemmas and methods with their bodies, classes,
+    datatypes, type synonyms and constants.
 
     Raises:
         ForbiddenError: with one line that says why.
     """
     code = _checked(spec)
-    declared = _DECLARATIONS.findall(code)
-    if declared != ["method"]:
-        raise ForbiddenError("the specification has to declare one method and nothing else")
-    if not re.search(r"\bensures\b", code):
+    try:
+        items = declarations(code)
+    except UnreadableError as error:
+        raise ForbiddenError(str(error)) from error
+    strange = next((kind for kind, _ in items if kind not in _CONTEXT), None)
+    if strange:
+        raise ForbiddenError(f"the specification declares a {strange}")
+    if not items or items[-1][0] != "method" or items[-1][1].body is not None:
+        raise ForbiddenError("the specification has to end with the header of a method")
+    empty = next((kind for kind, item in items[:-1] if kind in _WITH_BODY and item.body is None), None)
+    if empty:
+        raise ForbiddenError(f"a {empty} without a body is an assumption")
+    if not re.search(r"\bensures\b", code[items[-1][1].start :]):
         raise ForbiddenError("no_ensures: the method has no postcondition")
+
+
+def declarations(code: str) -> list[tuple[str, Item]]:
+    """Kind and place of each item of code without comments and literals, in order; those inside of others left out."""
+    found: list[tuple[str, Item]] = []
+    for word in _DECLARATIONS.finditer(code):
+        if found and word.start() < found[-1][1].end:
+            continue
+        item = (
+            item_at(code, word.start(), "Dafny") if word.group() in _WITH_BODY else Item(word.start(), None, word.end())
+        )
+        found.append((word.group(), item))
+    return found
 
 
 def check_answer(answer: str) -> None:
@@ -56,6 +86,15 @@ def check_answer(answer: str) -> None:
             raise ForbiddenError("the answer is not one block")
     if not code.startswith("{") or depth != 0:
         raise ForbiddenError("the answer is not one block")
+
+
+def stripped(text: str) -> str:
+    """The text without comments and string contents.
+
+    Raises:
+        ForbiddenError: characters or comments that could hide something.
+    """
+    return _strip(text)[1]
 
 
 def _checked(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from selfplay.sandbox.base import Prover
 from selfplay.sandbox.cache import CachedProver
-from selfplay.sandbox.config import DafnyConfig, DafnyLiteConfig, ProverConfig
+from selfplay.sandbox.config import DafnyConfig, DafnyLiteConfig, ProverConfig, VerusConfig
 
 
 def _build_dafny_lite(config: DafnyLiteConfig) -> Prover:
@@ -26,11 +26,22 @@ def _build_dafny(config: DafnyConfig) -> Prover:
     return _cached(prover, config, f"dafny {prover.version}, {config.prover_time_limit_s} s, {config.z3_path}")
 
 
+def _build_verus(config: VerusConfig) -> Prover:
+    from selfplay.sandbox.verus import Verus
+
+    prover = Verus(config.path, config.rlimit, config.time_limit_s)
+    return _cached(prover, config, f"verus {prover.version}, rlimit {config.rlimit:g}")
+
+
 def _cached(prover: Prover, config: ProverConfig, settings: str) -> Prover:
     return CachedProver(prover, settings, config.cache_path or None) if config.cache else prover
 
 
-PROVERS: dict[str, Callable[[Any], Prover]] = {"dafny_lite": _build_dafny_lite, "dafny": _build_dafny}
+PROVERS: dict[str, Callable[[Any], Prover]] = {
+    "dafny_lite": _build_dafny_lite,
+    "dafny": _build_dafny,
+    "verus": _build_verus,
+}
 
 
 def build_prover(config: ProverConfig) -> Prover:

@@ -15,6 +15,9 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from selfplay.sandbox.source_text import UnreadableError, blanked
+from selfplay.sandbox.split import executable_items
+
 Message = dict[str, str]
 
 LABELS = (
@@ -132,10 +135,6 @@ def solver_response(answer: str, *, language: str = "Dafny") -> str:
 
 _THINK = re.compile(r"\s*<think>(?P<thought>.*?)</think>", re.DOTALL)
 _FENCE = re.compile(r"^```[A-Za-z]*[ \t]*\n(?P<code>.*?)\n?```[ \t]*$", re.DOTALL | re.MULTILINE)
-_ITEM = {
-    "Dafny": re.compile(r"\b(?:method|lemma|function|predicate|class|module|datatype|type|const)\b"),
-    "Verus": re.compile(r"\bfn\b"),
-}
 
 
 def parse_proposal(response: str, *, language: str = "Dafny") -> Parsed:
@@ -150,11 +149,18 @@ def parse_proposal(response: str, *, language: str = "Dafny") -> Parsed:
         return block
     if "//" in block.text or "/*" in block.text:
         return Parsed(rejection=Rejection.COMMENT)
-    if "{" in block.text:
-        return Parsed(rejection=Rejection.HAS_BODY)
-    if len(_ITEM[language].findall(block.text)) != 1:
+    return _one_bodyless_item(block, language)
+
+
+def _one_bodyless_item(block: Parsed, language: str) -> Parsed:
+    """The block, if its only executable item is a header at its end; ghost helpers with bodies may come before."""
+    try:
+        items = executable_items(blanked(block.text, language), language)
+    except UnreadableError:
         return Parsed(rejection=Rejection.NOT_ONE_ITEM)
-    return block
+    if len(items) != 1 or block.text[items[0].end :].strip():
+        return Parsed(rejection=Rejection.NOT_ONE_ITEM)
+    return block if items[0].body is None else Parsed(rejection=Rejection.HAS_BODY)
 
 
 def parse_answer(response: str, spec: str) -> Parsed:

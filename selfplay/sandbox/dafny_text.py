@@ -152,12 +152,13 @@ _TOKEN = re.compile(
 
 
 def normal_form(spec: str) -> str:
-    """Tokens with names numbered in order of appearance, without comments."""
+    """Tokens with names, but for members after a dot, numbered in order of appearance; without comments."""
     numbers: dict[str, str] = {}
-    out = []
+    out: list[str] = []
     for word, other in _TOKEN.findall(spec):
         if word:
-            out.append(word if word in _KEYWORDS else numbers.setdefault(word, f"v{len(numbers)}"))
+            member = out[-1:] in (["."], ["::"])  # of a library or a type: another name would be another thing
+            out.append(word if member or word in _KEYWORDS else numbers.setdefault(word, f"v{len(numbers)}"))
         elif other:
             out.append(other)
     return " ".join(out)

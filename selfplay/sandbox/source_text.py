@@ -43,8 +43,10 @@ def blanked(text: str, language: str, *, strings: bool = True) -> str:
                 raise UnreadableError("an unclosed raw string")
             end = closing + 1 + len(found["hashes"])
         out.append(text[done:start])
-        keep = not comment and not strings
-        out.append(text[start:end] if keep else re.sub(r"[^\n]", " ", text[start:end]))
+        blank = re.sub(r"[^\n]", " ", text[start:end])
+        if not comment:  # the quotes stay: a literal is an operand
+            blank = '"' + blank[1:-1] + '"' if strings else text[start:end]
+        out.append(blank)
         done = end
     out.append(text[done:])
     return "".join(out)
@@ -95,6 +97,17 @@ _ITEMS = {
 }
 
 
+# An expression that goes on with a block of its own, and the end of one that is not over: what follows is no body.
+_HEADS = {"Dafny": re.compile(r"\bmatch\b"), "Verus": re.compile(r"\b(?:match|if)\b")}
+_WANTS_MORE = {
+    "Dafny": re.compile(
+        r"(?:[=!<+\-/%&,:(\[]|(?<!decreases )\*|=>|\|\||"
+        r"\b(?:in|then|else|modifies|reads|ensures|requires|invariant|decreases))\s*$"
+    ),
+    "Verus": re.compile(r"(?:[=!<+\-*/%&|(\[]|=>|==>|\b(?:else|as|is|ensures|requires|recommends|returns))\s*$"),
+}
+
+
 @dataclass(frozen=True)
 class Item:
     """A function-like item: `start` of its first word, `body` its opening brace (None without one), `end` behind it."""
@@ -110,16 +123,20 @@ def item_at(code: str, start: int, language: str) -> Item:
     Raises:
         UnreadableError: brackets that do not match.
     """
-    place = start
+    place, heads = start, 0  # heads: a `match` or an `if` whose block has not come yet
     while place < len(code):
         character = code[place]
-        if character in "([":
+        if word := _HEADS[language].match(code, place):
+            heads += 1
+            place = word.end()
+        elif character in "([":
             place = closing_of(code, place) + 1
         elif character == "{":
             end = closing_of(code, place) + 1
-            rest = code[end:].lstrip()
-            if not code.startswith("{:", place) and _ITEMS[language].match(rest):
+            clause = heads > 0 or code.startswith("{:", place) or _WANTS_MORE[language].search(code, start, place)
+            if not clause and _ITEMS[language].match(code[end:].lstrip()):
                 return Item(start, place, end)
+            heads = max(0, heads - 1)
             place = end
         elif character == ";" and language == "Verus":
             return Item(start, None, place + 1)

@@ -24,7 +24,7 @@ _BANNED_CALLS = re.compile(r"\b(?:panic|print|println|eprint|eprintln|std\s*::|c
 _ATTRIBUTE = re.compile(r"#\s*!?\s*\[")
 # In a curated or gated specification: hints to the prover that make nothing true.
 _HARMLESS = re.compile(
-    r"(?:trigger|auto|all_triggers|inline|allow|warn|verusfmt|must_use|derive\s*\([\w\s,]*\)$|verifier\s*::\s*(?:"
+    r"derive\s*\([\w\s,]*\)$|(?:trigger|auto|all_triggers|inline|allow|warn|verusfmt|must_use|verifier\s*::\s*(?:"
     r"loop_isolation|spinoff_prover|memoize|rlimit|when_used_as_spec|truncate|nonlinear|bit_vector|integer_ring|opaque"
     r"|inline|ext_equal|type_invariant|reject_recursive_types\w*|accept_recursive_types))\b"
 )
@@ -94,12 +94,13 @@ _TOKEN = re.compile(
 
 
 def normal_form(spec: str) -> str:
-    """Tokens with names numbered in order of appearance, without comments."""
+    """Tokens with names, but for members after a dot, numbered in order of appearance; without comments."""
     numbers: dict[str, str] = {}
-    out = []
+    out: list[str] = []
     for word, other in _TOKEN.findall(blanked(spec, "Verus", strings=False)):
         if word:
-            out.append(word if word in _KEYWORDS else numbers.setdefault(word, f"v{len(numbers)}"))
+            member = out[-1:] in (["."], ["::"])  # of a library or a type: another name would be another thing
+            out.append(word if member or word in _KEYWORDS else numbers.setdefault(word, f"v{len(numbers)}"))
         elif other:
             out.append(other)
     return " ".join(out)

@@ -166,6 +166,48 @@ SPECIFICATIONS: dict[str, tuple[str, str]] = {
     "unbounded_quantifier": (f"{F}\n  ensures forall y :: y == y ==> r == x", "{ r := x; }"),
     "comment_hides_ensures": (f"{F}\n  // ensures r == x\n", "{ }"),
     "semicolon_ends_it": (f"{F}\n  ensures r == x;", "{ r := x; }"),
+    "context_bodyless_lemma": (f"lemma L()\n  ensures false\n\n{F}\n  ensures r == x + 1", "{ L(); }"),
+    "context_axiom_lemma": (f"lemma {{:axiom}} L()\n  ensures false\n\n{F}\n  ensures r == x + 1", "{ L(); }"),
+    "context_assuming_lemma": (
+        f"lemma L()\n  ensures false\n{{ assume false; }}\n\n{F}\n  ensures r == x + 1",
+        "{ L(); }",
+    ),
+    "context_false_lemma": (f"lemma L()\n  ensures false\n{{ }}\n\n{F}\n  ensures r == x + 1", "{ L(); }"),
+    "context_circular_lemma": (f"lemma L()\n  ensures false\n{{ L(); }}\n\n{F}\n  ensures r == x + 1", "{ L(); }"),
+    "context_unverified_lemma": (
+        f"lemma {{:verify false}} L()\n  ensures false\n{{ }}\n\n{F}\n  ensures r == x + 1",
+        "{ L(); }",
+    ),
+    "context_bodyless_function": (f"function f(): int\n  ensures false\n\n{F}\n  ensures r == x + f()", "{ }"),
+    "context_circular_function": (
+        f"function f(): int\n  ensures false\n{{ f() }}\n\n{F}\n  ensures r == x + 1",
+        "{ var y := f(); r := x; }",
+    ),
+    "context_bodyless_method": (
+        f"method G() returns (r: int)\n  ensures false\n\n{F}\n  ensures r == x + 1",
+        "{ r := G(); }",
+    ),
+    "context_endless_method": (
+        f"method G() returns (r: int)\n  ensures false\n  decreases *\n{{ r := G(); }}\n\n{F}\n  ensures r == x + 1",
+        "{ r := G(); }",
+    ),
+    "context_extern_class": (
+        f"class {{:extern}} C {{ static method G() returns (r: int) ensures false }}\n\n{F}\n  ensures r == x + 1",
+        "{ r := C.G(); }",
+    ),
+    "context_class_with_bodyless_method": (
+        f"class C {{ static lemma G() ensures false }}\n\n{F}\n  ensures r == x + 1",
+        "{ C.G(); }",
+    ),
+    "context_trait": (f"trait T {{ lemma G() ensures false }}\n\n{F}\n  ensures r == x + 1", "{ r := x; }"),
+    "context_abstract_module": (f"abstract module A {{ lemma G() ensures false }}\n\n{F}\n  ensures r == x", "{ }"),
+    "context_import": (f"import A\n\n{F}\n  ensures r == x + 1", "{ }"),
+    "context_iterator": (f"iterator I() {{ }}\n\n{F}\n  ensures r == x + 1", "{ r := x + 1; }"),
+    "context_empty_type": (
+        "type T = n: int | n > 0 && n < 0 witness *\n\nmethod F(x: T) returns (r: int)\n  ensures r == 3",
+        "{ }",
+    ),
+    "context_hides_the_target": (f"{F}\n  ensures r == x\n{{ r := x; }}\n\nmethod G()\n  ensures true", "{ }"),
     "module": (f"module A {{ {F}\n ensures r == x", "{ r := x; } }"),
 }
 

@@ -30,14 +30,14 @@ def script(folder: Path, body: str) -> Dafny:
 
 
 def test_verified_only_with_one_body_that_is_verified() -> None:
-    assert judge(run_of("verified")).verified
-    assert judge(run_of("out of resource")).verdict is Verdict.UNKNOWN
-    assert judge(run_of("timed out", 4)).verdict is Verdict.UNKNOWN
-    assert judge(run_of("error", 4)).verdict is Verdict.REFUTED
-    assert judge(DafnyRun(0, SUMMARY.replace("1 v", "0 v"), {})).verdict is Verdict.MALFORMED
+    assert judge(run_of("verified"), 1).verified
+    assert judge(run_of("out of resource"), 1).verdict is Verdict.UNKNOWN
+    assert judge(run_of("timed out", 4), 1).verdict is Verdict.UNKNOWN
+    assert judge(run_of("error", 4), 1).verdict is Verdict.REFUTED
+    assert judge(DafnyRun(0, SUMMARY.replace("1 v", "0 v"), {}), 1).verdict is Verdict.MALFORMED
     two = {"Impl$$_module.__default.F": "verified", "Impl$$_module.__default.G": "verified"}
-    assert judge(DafnyRun(0, SUMMARY, two)).verdict is Verdict.MALFORMED
-    assert judge(DafnyRun(2, "p.dfy(3,4): Error: semi expected", {})).detail == "3:4: Error: semi expected"
+    assert judge(DafnyRun(0, SUMMARY, two), 1).verdict is Verdict.MALFORMED
+    assert judge(DafnyRun(2, "p.dfy(3,4): Error: semi expected", {}), 1).detail == "3:4: Error: semi expected"
 
 
 @pytest.mark.parametrize("body", ["sleep 60", "exit 134", "echo nothing", "kill -9 $$"])

@@ -20,6 +20,8 @@ FAIR_IN_DAFNY = {
     "spec_semicolon_ends_it",
     "spec_unbounded_quantifier",
     "spec_modifies",
+    "spec_two_methods",
+    "spec_helper_function",
 }
 needs_dafny = pytest.mark.skipif(shutil.which("dafny") is None, reason="dafny is not installed")
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
+
+LEAST_BUCKET_MIB, VERL_BUCKET_MIB = 16, 2048
 
 
 @dataclass(frozen=True)
@@ -21,3 +25,16 @@ class PolicySpec:
     kl_coef: float = 0.0  # above 0: a frozen reference of `model_path` joins the loss (low_var_kl)
     entropy_coef: float = 0.0
     frozen_model: Path | str | None = None
+
+
+def bucket_mib(model_path: str | Path) -> int:
+    """Shared memory through which weights travel on a CPU, MiB: no tensor may be larger.
+
+    The largest is the embedding or a projection of the MLP, in float32. A model of the hub gets verl's own default.
+    """
+    path = Path(model_path) / "config.json"
+    if not path.is_file():
+        return VERL_BUCKET_MIB
+    shape = json.loads(path.read_text(encoding="utf-8"))
+    widest = max(shape["vocab_size"], shape.get("intermediate_size", 0))
+    return max(LEAST_BUCKET_MIB, math.ceil(4 * widest * shape["hidden_size"] / 2**20) + 1)

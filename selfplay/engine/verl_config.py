@@ -7,7 +7,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from selfplay.engine.config import ClusterConfig
-from selfplay.engine.policy import PolicySpec
+from selfplay.engine.policy import PolicySpec, bucket_mib
 from selfplay.engine.startup import router_yaml
 from selfplay.engine.trainer import TRAINER_NAME
 
@@ -109,7 +109,7 @@ def _rollout(policy: PolicySpec, cluster: ClusterConfig, agent_yaml: Path, seed:
     if on_cpu:
         out += [
             f"+{prefix}.enable_sleep_mode=False",
-            f"{prefix}.checkpoint_engine.update_weights_bucket_megabytes=16",
+            f"{prefix}.checkpoint_engine.update_weights_bucket_megabytes={bucket_mib(policy.model_path)}",
             f"+{prefix}.engine_kwargs.vllm.worker_extension_cls=selfplay.engine.vllm_extension.CpuWeightSync",
             f"+{prefix}.engine_kwargs.vllm.distributed_executor_backend=uni",
             f"+{prefix}.engine_kwargs.vllm.kv_cache_memory_bytes={rollout.kv_cache_mib * 2**20}",

@@ -32,6 +32,10 @@ def _own_checks(node: Any, prefix: str) -> Iterator[str]:
 def _across(config: Config) -> Iterator[str]:
     """Combinations of components that cannot work: a prompt with its answer must fit wherever it goes."""
     algo, cluster = config.algo, config.cluster
+    if config.sandbox.name == "verus":
+        for key, value in (("algo.roots", algo.roots), ("algo.eval.heldout", algo.eval.heldout)):
+            if not value:
+                yield f"{key}: '' is not allowed with sandbox=verus; the specifications that ship are Dafny's: give a file"
     yield from _warm_up(config)
     if algo.freeze != "none" and (algo.optim.kl_coef > 0 or algo.optim.entropy_coef != 0):
         yield (

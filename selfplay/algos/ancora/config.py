@@ -41,6 +41,7 @@ class DistillConfig:
     max_sim: float = 0.90  # MinHash similarity above which a rollout repeats an earlier one (ours)
     stop_on_drop: bool = True  # a round that lowers the held-out valid rate is taken back and is the last
     validity_samples: int = 4  # proposals for each held-out specification, for that rate
+    eval_samples: int = 8  # attempts at each held-out specification, for the table of the rounds
 
 
 @dataclass
@@ -85,6 +86,7 @@ class EvalConfig:
     samples: int = 100  # attempts per held-out specification: n of the pass@k estimator
     heldout: str = ""  # empty: the held-out specifications that ship; otherwise a JSONL file
     shots: int = 0  # solved roots before each question (few-shot prompting)
+    roots_allowed: bool = False  # a suite may hold roots: test-time training
     more: dict[str, str] = field(default_factory=dict)  # further suites: name -> JSONL file
 
 
@@ -148,6 +150,7 @@ class AncoraConfig:
             ("warmup.distill.epochs", self.warmup.distill.epochs),
             ("warmup.distill.batch_size", self.warmup.distill.batch_size),
             ("warmup.distill.validity_samples", self.warmup.distill.validity_samples),
+            ("warmup.distill.eval_samples", self.warmup.distill.eval_samples),
             ("eval.samples", self.eval.samples),
             ("optim.grad_clip", self.optim.grad_clip),
             ("optim.clip_ratio", self.optim.clip_ratio),

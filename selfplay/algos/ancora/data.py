@@ -51,9 +51,11 @@ def load_data(config: Config) -> Data:
     except RootFileError as error:
         raise ConfigError(str(error)) from error
     keys = {name_key(root.spec) for root in roots}
-    shared = [root.name for root in suites["heldout"] if name_key(root.spec) in keys]
-    if shared:
-        raise ConfigError(f"algo.eval.heldout: {shared[0]!r} is also a root; held-out specifications must be new")
+    for name, suite in suites.items():
+        shared = [root.name for root in suite if name_key(root.spec) in keys]
+        if shared and not algo.eval.roots_allowed:
+            key = "algo.eval.heldout" if name == "heldout" else f"algo.eval.more.{name}"
+            raise ConfigError(f"{key}: {shared[0]!r} is also a root; held-out specifications must be new")
     forbidden = keys | {name_key(root.spec) for suite in suites.values() for root in suite}
     warmup = algo.warmup
     if warmup.demos:

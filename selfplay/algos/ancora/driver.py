@@ -165,7 +165,8 @@ class AncoraRun:
         """Held-out pass@1 of every suite and the held-out valid rate, after a round of the warm-up."""
         self.progress.phase(f"warm-up round {number}: evaluation")
         with self.runtime.heartbeat.phase("evaluate"):
-            scores = {name: self.examiner.solve(roots, self._beat).score for name, roots in self.data.suites.items()}
+            n = self.algo.warmup.distill.eval_samples
+            scores = {name: self.examiner.solve(roots, n, self._beat).score for name, roots in self.data.suites.items()}
             valid = self.examiner.validity(self.data.heldout, self._beat)
         row = {"q_valid": valid, "pass_at_1": {name: score.pass_at_1 for name, score in scores.items()}}
         self.progress.note(f"round {number}: valid {valid:.1%}, pass@1 {next(iter(scores.values())).pass_at_1:.1%}")
@@ -209,7 +210,7 @@ class AncoraRun:
         scores: dict[str, EvalScore] = {}
         for name, roots in self.data.suites.items():
             with self.runtime.heartbeat.phase("evaluate"):
-                result = self.examiner.solve(roots, self._beat)
+                result = self.examiner.solve(roots, self.algo.eval.samples, self._beat)
             tail = when if name == "heldout" else f"{when}_{name}"
             lines = "".join(to_json(record) + "\n" for record in result.records)
             write_atomic(self.run_dir.rollouts / f"evaluation_{tail}.jsonl", lines)

@@ -50,9 +50,8 @@ class Examiner:
         self.session, self.prover, self.algo = session, prover, algo
         self.style, self.language, self.examples = style, language, examples
 
-    def solve(self, roots: Sequence[Root], beat: Beat) -> Evaluation:
-        """`eval.samples` attempts at each of `roots`."""
-        n = self.algo.eval.samples
+    def solve(self, roots: Sequence[Root], n: int, beat: Beat) -> Evaluation:
+        """`n` attempts at each of `roots`."""
         prompts = [self.session.render(self._ask(root)) for root in roots]
         outputs = self._generate(prompts, n, self.algo.solver.max_tokens, "evaluation")
         owners = [root for root in roots for _ in range(n)]

@@ -148,7 +148,6 @@ class WarmUp:
         scores = self.run.score_round(number)
         used = not (self.config.distill.stop_on_drop and rounds and scores["q_valid"] < rounds[-1]["q_valid"])
         rounds.append({"round": number, **row, **scores, "used": used})
-        self.place.scored_here = used
         if used and number < self.config.rounds:
             self._keep_state(number)
             self.place.round, self.place.stage, self.place.done = number + 1, Stage.COLLECT, 0

@@ -35,7 +35,7 @@ def _across(config: Config) -> Iterator[str]:
     if config.sandbox.name == "verus":
         for key, value in (("algo.roots", algo.roots), ("algo.eval.heldout", algo.eval.heldout)):
             if not value:
-                yield f"{key}: '' is not allowed with sandbox=verus; the specifications that ship are Dafny's: give a file"
+                yield f"{key}: '' is not allowed with sandbox=verus; what ships is Dafny: give a file"
     yield from _warm_up(config)
     if algo.freeze != "none" and (algo.optim.kl_coef > 0 or algo.optim.entropy_coef != 0):
         yield (

@@ -22,6 +22,7 @@ SHORT = (
     "algo.attempts_per_spec=2",
     "algo.warmup.steps=20",
     "algo.warmup.n_demos=2000",
+    "algo.warmup.rounds=0",
     "algo.eval.samples=2",
     "seed=3",
 )

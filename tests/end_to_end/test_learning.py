@@ -41,6 +41,7 @@ def test_a_pretrained_backbone_runs_the_same_loop(tmp_path: Path, cache: Path) -
         "algo.warmup.steps=2",
         "algo.warmup.batch_size=4",
         "algo.warmup.n_demos=64",
+        "algo.warmup.rounds=0",
         "algo.warmup.lr=1e-4",
         "algo.optim.lr=1e-5",
         "algo.eval.samples=1",

@@ -33,10 +33,11 @@ class SolverConfig:
 class DistillConfig:
     """Rounds 1.. of the warm-up: a short ANCORA phase, and supervised steps on its verified rollouts (section 5.1)."""
 
-    steps: int = 20  # of the ANCORA phase, at reinforcement's learning rate (ours: the paper gives no length)
+    steps: int = 20  # of the ANCORA phase (ours: the paper gives no length)
+    play_lr: float = 1e-6  # of its updates
     epochs: int = 2
     batch_size: int = 64
-    lr: float = 1e-5
+    lr: float = 1e-5  # of the supervised steps
     start: str = "previous"  # previous | backbone: the weights that the supervised steps begin with
     max_sim: float = 0.90  # MinHash similarity above which a rollout repeats an earlier one (ours)
     stop_on_drop: bool = True  # a round that lowers the held-out valid rate is taken back and is the last
@@ -125,6 +126,7 @@ class AncoraConfig:
             ("warmup.steps", self.warmup.steps),
             ("warmup.rounds", self.warmup.rounds),
             ("warmup.distill.lr", self.warmup.distill.lr),
+            ("warmup.distill.play_lr", self.warmup.distill.play_lr),
             ("eval.every", self.eval.every),
             ("eval.shots", self.eval.shots),
             ("max_solver_samples", self.max_solver_samples),

@@ -102,7 +102,7 @@ class WarmUp:
         while self.place.done < config.steps:
             run.runtime.between_steps()
             self.session.set_step(FIRST_STEP + STEPS_A_ROUND * number + self.place.done)
-            result, values = self.stepper.step(run.curriculum, run.algo.optim.lr)
+            result, values = self.stepper.step(run.curriculum, config.play_lr)
             kept = harvest(result.rows, self.place.done, self.session.tokenizer.eos_token_id)
             self._harvest(number).replace_from(self.place.done, kept)
             self.place.done += 1
@@ -197,8 +197,9 @@ class WarmUp:
         }
         if rounds:
             algo = asdict(run.algo)
-            for key in ("name", "steps", "max_solver_samples", "on_collapse", "rejection"):
-                algo.pop(key, None)
+            for key in ("name", "steps", "max_solver_samples", "on_collapse", "rejection", "eval"):
+                algo.pop(key, None)  # what begins after the warm-up
+            del algo["optim"]["lr"], algo["optim"]["warmup_ratio"]
             settings["rounds"] = {
                 "algo": algo,
                 "roots": [root.spec for root in run.data.roots],

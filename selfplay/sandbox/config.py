@@ -24,14 +24,16 @@ class DafnyConfig:
     """The `dafny` command.
 
     `path` is the executable, `z3_path` the z3 it should use ("" for its own choice). `prover_time_limit_s` bounds each
-    proof inside Dafny, `time_limit_s` the whole process, in seconds.
+    proof inside Dafny, `time_limit_s` a whole question, in seconds. `servers` processes stay warm where Dafny has a
+    server (2.3 has); 0: a process for each question.
     """
 
     name: str = "dafny"
     path: str = "dafny"
     z3_path: str = ""
     prover_time_limit_s: int = 10
-    time_limit_s: float = 30.0
+    time_limit_s: float = 120.0  # a specification is three proofs at least; a stuck process is ended much earlier
+    servers: int = 2
     cache: bool = True
     cache_path: str = ""
 

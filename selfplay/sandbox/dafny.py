@@ -1,4 +1,6 @@
-"""Debian's `dafny` 2.3 as a prover: one process for each question, its output believed only where it is explicit.
+"""Debian's `dafny` 2.3 as a prover, its output believed only where it is explicit.
+
+Warm servers answer where Dafny brings one (`dafny_server`), else there is a process for each question.
 
 Dafny's exit code is not enough: it is 0 when the resource limit ran out, when `{:verify false}` skipped the proof, and
 for a loop without a body. So a program counts as verified only when the trace names exactly one method body and every
@@ -8,17 +10,16 @@ the verdict is ERROR, never REFUTED.
 
 from __future__ import annotations
 
-import os
+import atexit
 import re
 import shutil
-import signal
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from selfplay.sandbox.base import Judgement, Verdict
+from selfplay.sandbox.dafny_server import ServerPool
 from selfplay.sandbox.dafny_text import (
     ForbiddenError,
     check_answer,
@@ -27,6 +28,7 @@ from selfplay.sandbox.dafny_text import (
     normal_form,
     stripped,
 )
+from selfplay.sandbox.process import run_process
 
 _TASK = re.compile(
     r"^Verifying (\S+) \.\.\.\s*\n((?:(?!Verifying |Dafny program).*\n)*?)\s*\[[^\]]*\]\s+(\w[\w ]*)$", re.M
@@ -48,6 +50,16 @@ class DafnyRun:
     output: str
     tasks: dict[str, str]
 
+    @classmethod
+    def of_server(cls, text: str) -> DafnyRun:
+        """A server's answer, which has neither exit code nor summary, as a process would have given it."""
+        tasks = _tasks(text)
+        failed = sum(outcome != "verified" for outcome in tasks.values())
+        malformed = not tasks and _MESSAGE.search(text) is not None
+        code = _MALFORMED_EXIT if malformed else 4 if failed else 0
+        summary = f"\nDafny program verifier finished with {len(tasks) - failed} verified, {failed} errors\n"
+        return cls(code, text if malformed else text + summary, tasks)
+
     @property
     def complete(self) -> bool:
         """Whether Dafny got to the end of what it does: parse errors reported, or every task with an outcome."""
@@ -61,15 +73,24 @@ class DafnyRun:
         return f"{found[1]}:{found[2]}: {found[3]}" if found else "Dafny gave no message"
 
 
+def _tasks(text: str) -> dict[str, str]:
+    return {found[1]: found[3].replace("errors", "error") for found in _TASK.finditer(text)}
+
+
 class Dafny:
     """Judges with an installed `dafny`. Thread-safe: every question has its own process and folder."""
 
     name = "dafny"
 
     def __init__(
-        self, path: str = "dafny", z3_path: str = "", prover_time_limit_s: int = 10, time_limit_s: float = 30.0
+        self,
+        path: str = "dafny",
+        z3_path: str = "",
+        prover_time_limit_s: int = 10,
+        time_limit_s: float = 120.0,
+        servers: int = 2,
     ) -> None:
-        """Limits in seconds: of one proof inside Dafny, and of the whole process.
+        """Limits in seconds: of one proof inside Dafny, and of a whole question. `servers`: how many stay warm.
 
         Raises:
             FileNotFoundError: `path` is no executable.
@@ -84,6 +105,10 @@ class Dafny:
         self._options = ["/nologo", "/compile:0", "/trace", f"/timeLimit:{prover_time_limit_s}"]
         if z3_path:
             self._options.append(f"/z3exe:{z3_path}")
+        command = server_command(found)
+        self._pool = ServerPool(command, tempfile.gettempdir(), servers) if command and servers else None
+        if self._pool:
+            atexit.register(self._pool.close)
 
     @cached_property
     def version(self) -> str:
@@ -105,13 +130,13 @@ class Dafny:
         except ForbiddenError as error:
             return Judgement(Verdict.MALFORMED, str(error))
         bodies = ("assume false;", "assert false;", "")
-        program = "\n".join(f"module P{i} {{\n{spec}\n{{ {body} }}\n}}" for i, body in enumerate(bodies))
+        program = "\n".join(f"module SelfplayProbe{i} {{\n{spec}\n{{ {body} }}\n}}" for i, body in enumerate(bodies))
         run = self.run(program, cheating=True)
         if run is None:
             return Judgement(Verdict.ERROR, "dafny did not finish, twice")
         if run.exit_code == _MALFORMED_EXIT:
             return Judgement(Verdict.MALFORMED, run.message())
-        outcomes = [[o for task, o in run.tasks.items() if f"_P{i}." in task] for i in range(len(bodies))]
+        outcomes = [[o for task, o in run.tasks.items() if f"SelfplayProbe{i}." in task] for i in range(len(bodies))]
         if any(outcome in _UNDECIDED for probe in outcomes for outcome in probe):
             return Judgement(Verdict.UNKNOWN, "undecided: a probe of the specification ran out of time")
         stub, impossible, vacuous = (bool(o) and all(each == "verified" for each in o) for o in outcomes)
@@ -142,6 +167,12 @@ class Dafny:
     def run(self, program: str, cheating: bool = False) -> DafnyRun | None:
         """Dafny's run on a program text, tried twice; None where neither finished. `cheating`: allow `assume`."""
         options = self._options if cheating else [*self._options, "/noCheating:1"]
+        if self._pool is not None:
+            for _ in range(2):
+                answer = self._pool.ask(options, program, self.time_limit_s)
+                if answer is not None and "[FATAL]" not in answer:
+                    return DafnyRun.of_server(answer)
+            return None
         with tempfile.TemporaryDirectory(prefix="dafny-") as folder:
             file = Path(folder) / "program.dfy"
             file.write_bytes(program.encode())
@@ -152,25 +183,18 @@ class Dafny:
         return None
 
     def _once(self, command: list[str], folder: str) -> DafnyRun | None:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            output, _ = process.communicate(timeout=self.time_limit_s)
-        except subprocess.TimeoutExpired:
+        finished = run_process(command, folder, self.time_limit_s)
+        if finished is None:
             return None
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
-        text = output.decode(errors="replace").replace("\r\n", "\n")
-        tasks = {found[1]: found[3].replace("errors", "error") for found in _TASK.finditer(text)}
-        return DafnyRun(process.returncode, text, tasks)
+        text = finished.stdout + finished.stderr
+        return DafnyRun(finished.exit_code, text, _tasks(text))
+
+
+def server_command(dafny: str) -> list[str] | None:
+    """How to start the server that belongs to an installed `dafny`; None if it has none, as since version 4."""
+    server = Path(dafny).resolve().parent.parent / "lib" / "dafny" / "DafnyServer.exe"
+    runtime = shutil.which("cli") or shutil.which("mono")
+    return [runtime, str(server)] if server.is_file() and runtime else None
 
 
 def bodies_of(spec: str) -> int:

@@ -22,7 +22,7 @@ def _build_dafny_lite(config: DafnyLiteConfig) -> Prover:
 def _build_dafny(config: DafnyConfig) -> Prover:
     from selfplay.sandbox.dafny import Dafny
 
-    prover = Dafny(config.path, config.z3_path, config.prover_time_limit_s, config.time_limit_s)
+    prover = Dafny(config.path, config.z3_path, config.prover_time_limit_s, config.time_limit_s, config.servers)
     return _cached(prover, config, f"dafny {prover.version}, {config.prover_time_limit_s} s, {config.z3_path}")
 
 

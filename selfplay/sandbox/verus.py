@@ -15,8 +15,6 @@ import json
 import os
 import re
 import shutil
-import signal
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from selfplay.sandbox.base import Judgement, Verdict
+from selfplay.sandbox.process import Finished, run_process
 from selfplay.sandbox.source_text import blanked
 from selfplay.sandbox.verus_text import ForbiddenError, check_answer, check_spec_text, normal_form
 
@@ -81,8 +80,8 @@ class Verus:
     @cached_property
     def version(self) -> str:
         """The release's own version, as `0.2025.08.25.63ab0cb`; "unknown" where it does not say."""
-        output = self._process([self.path, "--version"], None)
-        found = re.search(r"\d+\.(\d{4}\.\d{2}\.\d{2})\.\w+", output[1] if output else "")
+        output = run_process([self.path, "--version"], None, self.time_limit_s)
+        found = re.search(r"\d+\.(\d{4}\.\d{2}\.\d{2})\.\w+", output.stdout if output else "")
         return found[0] if found else "unknown"
 
     @property
@@ -150,30 +149,11 @@ class Verus:
             file = Path(folder) / "program.rs"
             file.write_text(program_of(items, self._builtin), encoding="utf-8")
             for _ in range(2):
-                output = self._process([self.path, str(file), *options], folder)
+                output = run_process([self.path, str(file), *options], folder, self.time_limit_s)
                 run = _read(output) if output else None
                 if run is not None:
                     return run
         return None
-
-    def _process(self, command: list[str], folder: str | None) -> tuple[int, str, str] | None:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        try:
-            out, err = process.communicate(timeout=self.time_limit_s)
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
-        return process.returncode, out.decode(errors="replace"), err.decode(errors="replace")
 
 
 def program_of(items: str, builtin: str) -> str:
@@ -225,21 +205,20 @@ def _proof_errors(run: VerusRun) -> list[str]:
     return [message for message in run.errors if not message.startswith("aborting due to")] or [""]
 
 
-def _read(output: tuple[int, str, str]) -> VerusRun | None:
+def _read(output: Finished) -> VerusRun | None:
     """The run, or None if Verus did not get to its end: killed, or no result object."""
-    code, out, err = output
-    if code not in (0, 1):
+    if output.exit_code not in (0, 1):
         return None
     try:
-        results = json.loads(out[out.index("{") :])["verification-results"]
+        results = json.loads(output.stdout[output.stdout.index("{") :])["verification-results"]
     except (ValueError, KeyError, TypeError):
         return None
     diagnostics = []
-    for line in err.splitlines():
+    for line in output.stderr.splitlines():
         try:
             entry = json.loads(line)
         except json.JSONDecodeError:
             continue
         if isinstance(entry, dict):
             diagnostics.append(entry)
-    return VerusRun(code, dict(results), diagnostics) if isinstance(results, dict) else None
+    return VerusRun(output.exit_code, dict(results), diagnostics) if isinstance(results, dict) else None

@@ -203,6 +203,7 @@ class WarmUp:
             settings["rounds"] = {
                 "algo": algo,
                 "roots": [root.spec for root in run.data.roots],
+                "heldout": [root.spec for root in run.data.heldout],  # by their valid rate a round is taken back
                 "sandbox": asdict(run.config.sandbox),
                 "seed": run.config.seed,
             }

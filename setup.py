@@ -5,5 +5,5 @@ from setuptools import find_namespace_packages, setup
 setup(
     packages=[*find_namespace_packages(include=["selfplay", "selfplay.*"]), "selfplay.conf"],
     package_dir={"selfplay.conf": "conf"},
-    package_data={"": ["*.json", "*.jsonl", "*.lark", "py.typed"], "selfplay.conf": ["*.yaml", "*/*.yaml"]},
+    package_data={"": ["*.json", "*.jsonl", "*.lark", "py.typed"], "selfplay.conf": ["*.yaml", "**/*.yaml"]},
 )

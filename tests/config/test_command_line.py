@@ -134,7 +134,7 @@ def test_the_module_passes_its_exit_code_on(tmp_path: Path) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60)
     assert ran.returncode == 2
     assert ran.stderr == (
-        "error: sandbox: 'dafny_light' is not allowed; it is one of dafny, dafny_lite; did you mean dafny_lite?\n"
+        "error: sandbox: 'dafny_light' is not allowed; it is one of dafny, dafny_lite, verus; did you mean dafny_lite?\n"
     )
 
 
@@ -165,7 +165,13 @@ def test_the_command_line_wins_over_what_the_algo_and_the_experiment_choose() ->
 
 
 def test_every_member_of_every_group_composes() -> None:
-    needs = {"hf": ["backbone.path=some/model", "algo.warmup.steps=0"]}
+    files = ["algo.roots=roots.jsonl", "algo.eval.heldout=heldout.jsonl"]
+    needs = {
+        "hf": ["backbone.path=some/model", "algo.warmup.steps=0"],
+        "verus": files,
+        "ancora_transfer": [*files, "algo.warmup.demos=demos.jsonl"],
+        "ancora_ttt": [*files, "algo.warmup.demos=demos.jsonl"],
+    }
     for group in GROUPS:
         for member in set(group_options(group)) - {"ancora", "tiny", "dafny_lite", "cpu", "default"}:  # seen elsewhere
             config = load_config([f"{group}={member}", *needs.get(member, [])])

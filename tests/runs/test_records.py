@@ -95,14 +95,27 @@ def test_a_summary_has_the_documented_fields_and_comes_back(tmp_path: Path) -> N
         status=Status.FINISHED,
         steps=40,
         seconds=12.5,
-        before=EvalScore(0.25, 400, (0.21, 0.295)),
+        before=EvalScore(
+            0.25, 400, (0.21, 0.295), (0.1, 0.4), {"1": 0.25, "5": 0.5}, {"mbpp": EvalScore(0.1, 8, (0, 0.4))}
+        ),
         throughput={"tokens_per_s": 900.0},
         timing_s={"update": 3.0},
+        warmup=[{"round": 0, "q_valid": 0.5}],
+        gain={"mean": 0.1, "low": 0.0, "high": 0.2},
     )
     write_summary(path, summary)
     data = json.loads(path.read_text())
     assert {"status", "seed", "steps", "seconds", "eval", "throughput", "timing_s"} <= data.keys()
-    assert data["eval"] == {"before": {"pass_at_1": 0.25, "n": 400, "interval": [0.21, 0.295]}, "after": None}
+    assert data["eval"]["before"] | {"suites": {}} == {
+        "pass_at_1": 0.25,
+        "n": 400,
+        "interval": [0.21, 0.295],
+        "by_problem": [0.1, 0.4],
+        "pass_at_k": {"1": 0.25, "5": 0.5},
+        "suites": {},
+    }
+    assert data["eval"]["after"] is None
+    assert data["eval"]["gain"]["mean"] == 0.1
     assert read_summary(path) == summary
 
 

@@ -134,7 +134,8 @@ def test_the_module_passes_its_exit_code_on(tmp_path: Path) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60)
     assert ran.returncode == 2
     assert ran.stderr == (
-        "error: sandbox: 'dafny_light' is not allowed; it is one of dafny, dafny_lite, verus; did you mean dafny_lite?\n"
+        "error: sandbox: 'dafny_light' is not allowed;"
+        " it is one of dafny, dafny_lite, verus; did you mean dafny_lite?\n"
     )
 
 

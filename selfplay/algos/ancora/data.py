@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
-from selfplay.algos.ancora.config import AncoraConfig
+from selfplay.algos.ancora import demos as demo_module
+from selfplay.algos.ancora import families, grammar, prompts
+from selfplay.algos.ancora.config import AncoraConfig, WarmupConfig
 from selfplay.algos.ancora.demos import Demo, generate
 from selfplay.algos.ancora.grammar import name_key
 from selfplay.algos.ancora.prompts import proposer_messages, solver_messages
+from selfplay.backbones.cache import content_hash
 from selfplay.config.errors import ConfigError
 from selfplay.config.schema import Config
 from selfplay.curriculum.roots import Root, RootFileError, load_roots
@@ -21,12 +26,27 @@ from selfplay.sandbox.registry import build_prover
 
 
 @dataclass(frozen=True)
+class Demonstrations:
+    """Made when called: 20,000 take ten seconds, and a run from a cached state does not need them.
+
+    `key` stands for their content: a file's, or the settings and the source of what generates them.
+    """
+
+    key: str
+    count: int
+    make: Callable[[], list[Demo]]
+
+    def __call__(self) -> list[Demo]:
+        return self.make()
+
+
+@dataclass(frozen=True)
 class Data:
-    """`demonstrations` is a function, since a resumed run does not need them."""
+    """What a run reads, checked."""
 
     roots: list[Root]
     suites: dict[str, list[Root]]  # evaluation sets by name; the first is "heldout"
-    demonstrations: Callable[[], list[Demo]]
+    demonstrations: Demonstrations
 
     @property
     def heldout(self) -> list[Root]:
@@ -57,14 +77,25 @@ def load_data(config: Config) -> Data:
             key = "algo.eval.heldout" if name == "heldout" else f"algo.eval.more.{name}"
             raise ConfigError(f"{key}: {shared[0]!r} is also a root; held-out specifications must be new")
     forbidden = keys | {name_key(root.spec) for suite in suites.values() for root in suite}
-    warmup = algo.warmup
+    return Data(roots, suites, _demonstrations(algo.warmup, forbidden, config.backbone.prompts))
+
+
+def _demonstrations(warmup: WarmupConfig, forbidden: set[str], style: str) -> Demonstrations:
+    """Those of a file, which is read at once, or generated ones."""
     if warmup.demos:
-        demos = partial(read_demos, Path(warmup.demos), config.backbone.prompts)
-        demos()  # a bad file ends the command before anything starts
-    else:
-        shares = {"proposer_share": warmup.proposer_share, "wrong_share": warmup.wrong_share}
-        demos = partial(generate, warmup.seed, warmup.n_demos, forbidden, **shares)
-    return Data(roots, suites, demos)
+        demos = read_demos(Path(warmup.demos), style)  # a bad file ends the command before anything starts
+        return Demonstrations(
+            content_hash({"file": Path(warmup.demos).read_text(encoding="utf-8")}), len(demos), lambda: demos
+        )
+    settings: dict[str, Any] = {
+        "seed": warmup.seed,
+        "n": warmup.n_demos,
+        "forbidden": sorted(forbidden),
+        "proposer_share": warmup.proposer_share,
+        "wrong_share": warmup.wrong_share,
+    }
+    source = {module.__name__: inspect.getsource(module) for module in (demo_module, families, grammar, prompts)}
+    return Demonstrations(content_hash(settings | {"source": source}), warmup.n_demos, partial(generate, **settings))
 
 
 def refusal(prover: Prover, spec: str) -> str | None:

@@ -20,7 +20,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from selfplay.algos.ancora.demos import Demo
 from selfplay.algos.ancora.distill import HarvestFile, deduplicated, harvest
 from selfplay.algos.ancora.position import Stage
 from selfplay.algos.ancora.stepper import AncoraStepper
@@ -54,13 +53,12 @@ class WarmUp:
             self._end()
         if self._fresh and self.config.rounds and self.config.distill.start == "backbone":
             self._keep_state(START)
-        demos = self.run.data.demonstrations() if self.config.steps else []
-        final = self._cache(demos, self.config.rounds)
+        final = self._cache(self.config.rounds)
         if self.config.cache and self._fresh and self._take(final):
             self.place.stage = Stage.TRAIN
         while self.place.stage is not Stage.TRAIN:
             if self.place.round == 0:
-                self._demonstrations(demos)
+                self._demonstrations()
             else:
                 self._collect()
                 self._distill()
@@ -75,18 +73,20 @@ class WarmUp:
 
     # ---------------------------------------------------------------- stages
 
-    def _demonstrations(self, demos: list[Demo]) -> None:
+    def _demonstrations(self) -> None:
         """Round 0."""
-        config, shared = self.config, self._cache(demos, 0)
+        config, shared = self.config, self._cache(0)
         if config.cache and self._fresh and config.rounds and self._take(shared):
-            self.place.done = config.steps
+            self.place.done, self.place.rounds = config.steps, []
         elif config.steps:
             self.run.progress.phase("warm-up", self.place.done, config.steps)
+            demos = self.run.data.demonstrations()
             recipe = Supervised(config.steps, config.batch_size, config.lr, config.seed)
             recipe.train(self.session, encode(self.session, demos), self.place.done, self._after_chunk)
             if config.cache and config.rounds:
                 store(self.session, shared, {"rounds": []})
-        self._close({"steps": config.steps, "collected": len(demos), "kept": len(demos)})
+        count = self.run.data.demonstrations.count if config.steps else 0
+        self._close({"steps": config.steps, "collected": count, "kept": count})
 
     def _collect(self) -> None:
         """The ANCORA phase of a round: its pool starts from the roots, its weights from the last round's."""
@@ -182,7 +182,7 @@ class WarmUp:
         self.run.progress.note(f"warm-up: taken from {path}")
         return True
 
-    def _cache(self, demos: list[Demo], rounds: int) -> Path:
+    def _cache(self, rounds: int) -> Path:
         """Where the state after so many rounds is kept; rounds on own rollouts depend on all that a step does."""
         run, config = self.run, self.config
         settings: dict[str, Any] = {
@@ -207,4 +207,4 @@ class WarmUp:
                 "sandbox": asdict(run.config.sandbox),
                 "seed": run.config.seed,
             }
-        return cache_path(run.backbone, demos, settings)
+        return cache_path(run.backbone, run.data.demonstrations.key, settings)

@@ -75,14 +75,13 @@ class Supervised:
             on_chunk(steps.stop, sum(losses) / len(losses))
 
 
-def cache_path(backbone: Path | str, demos: Sequence[Demo], settings: dict[str, Any]) -> Path:
+def cache_path(backbone: Path | str, demonstrations: str, settings: dict[str, Any]) -> Path:
     """Where the state that these settings make of this backbone and these demonstrations is, or would be, kept."""
     digest = hashlib.sha256()
     digest.update(str(backbone).encode())  # of a cached backbone, the name says its content; of others, size and time
     for path in sorted(Path(backbone).iterdir()) if Path(backbone).is_dir() else ():
         digest.update(f"{path.name} {path.stat().st_size} {path.stat().st_mtime_ns}".encode())
-    for demo in demos:
-        digest.update(json.dumps([demo.messages, demo.response]).encode())
+    digest.update(demonstrations.encode())
     digest.update(json.dumps(settings, sort_keys=True).encode())
     return cache_root().parent / "warmup" / digest.hexdigest()[:32]
 

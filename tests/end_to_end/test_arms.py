@@ -157,3 +157,25 @@ def test_a_budget_of_attempts_ends_the_run(tmp_path: Path, cache: Path) -> None:
     launch = Launch(tmp_path, ["algo=rft", *ARM, "algo.steps=50", "algo.max_solver_samples=80"], cache)
     assert launch.wait(800) == 0, launch.console()[-3000:]
     assert summary_of(launch.run_dir)["steps"] == 2  # 12 roots x 4 attempts a step
+
+
+UNTAUGHT = (
+    "algo.steps=30",
+    "algo.seeds_per_step=1",
+    "algo.proposals_per_seed=2",
+    "algo.warmup.steps=0",
+    "algo.eval.samples=1",
+)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("answer", "words"), [("stop", "stopped: step 20"), ("rollback", "after 3 rollbacks")])
+def test_a_collapse_is_answered(answer: str, words: str, tmp_path: Path, cache: Path) -> None:
+    """A model that was never taught writes nothing valid: the alarm comes with the first whole window."""
+    launch = Launch(tmp_path, [*UNTAUGHT, f"algo.on_collapse={answer}"], cache)
+    assert launch.wait(800) == 0, launch.console()[-3000:]
+    summary = summary_of(launch.run_dir)
+    assert words in summary["message"]
+    assert summary["steps"] == 20
+    assert [line["step"] for line in metrics_of(launch.run_dir)] == list(range(1, 21))
+    assert launch.console().count("back to step 0") == (3 if answer == "rollback" else 0)

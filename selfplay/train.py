@@ -128,7 +128,7 @@ def open_run(config: Config, overrides: Sequence[str]) -> RunDir:
 def run_algorithm(config: Config, run_dir: RunDir) -> int:
     """Hand over to the system, and turn what it raises into a message, a summary and an exit code."""
     from selfplay.algos import ALGORITHMS
-    from selfplay.runs.ending import record_ending
+    from selfplay.runs.ending import gist, record_ending
     from selfplay.runs.interrupt import Interrupted
     from selfplay.runs.loggers import close_driver_log, open_driver_log
     from selfplay.runs.summary import ExitCode
@@ -144,7 +144,7 @@ def run_algorithm(config: Config, run_dir: RunDir) -> int:
         code, message = int(ExitCode.INTERRUPTED), "stopped on request"
     except Exception as error:
         log.exception("the run failed")
-        code, message = int(ExitCode.FAILED), f"{type(error).__name__}: {error}"
+        code, message = int(ExitCode.FAILED), f"{type(error).__name__}: {gist(str(error))}"
     finally:
         close_driver_log(handler)
     record_ending(run_dir, config.seed, code, message)

@@ -97,7 +97,8 @@ def _rollout(policy: PolicySpec, cluster: ClusterConfig, agent_yaml: Path, seed:
         f"{prefix}.max_model_len={policy.max_prompt + policy.max_response}",
         f"{prefix}.max_num_batched_tokens={max(rollout.max_num_batched_tokens, policy.max_prompt)}",
         f"{prefix}.max_num_seqs={rollout.max_num_seqs}",
-        f"{prefix}.enable_chunked_prefill=True",
+        # After a part of a prompt vLLM 0.28 rewinds the request's generator, and one on the CPU cannot be rewound.
+        f"{prefix}.enable_chunked_prefill={_flag(not on_cpu)}",
         f"{prefix}.calculate_log_probs=True",
         f"{prefix}.log_prob_use_dynamic_bsz=True",
         f"{prefix}.log_prob_max_token_len_per_gpu={cluster.fsdp.max_tokens_per_rank}",

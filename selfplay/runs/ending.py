@@ -7,6 +7,15 @@ import sys
 from selfplay.runs.rundir import RunDir
 from selfplay.runs.summary import ExitCode, Status, Summary, read_summary, write_summary
 
+LONGEST_MESSAGE = 300
+
+
+def gist(text: str) -> str:
+    """One line of an error's text: a whole remote traceback becomes its last line; the rest is in the log."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    whole = " ".join(lines)
+    return whole if len(whole) <= LONGEST_MESSAGE else lines[-1][:LONGEST_MESSAGE]
+
 
 def record_ending(run_dir: RunDir, seed: int, code: int, message: str) -> None:
     """Make the summary's status agree with the exit code; say on stderr how the run ended if it did not finish."""

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from selfplay.runs.ending import gist
 from selfplay.runs.files import RunDirError, plain, to_json, write_atomic
 from selfplay.runs.metrics import MetricsLog, read_metrics
 from selfplay.runs.rollouts import Rollout, RolloutWriter, describe, read_rollouts
@@ -157,3 +158,11 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
         write_atomic(path, "\ud800")
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
+
+
+def test_a_remote_traceback_becomes_its_last_line() -> None:
+    trace = "ray::generate()\n" + '  File "x.py", line 3, in get\n' * 40 + "RuntimeError: no memory\n"
+    assert gist(trace) == "RuntimeError: no memory"
+    assert gist("two\n short  lines") == "two short  lines"
+    assert gist("") == ""
+    assert len(gist("x" * 5000)) == 300

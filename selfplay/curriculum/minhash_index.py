@@ -76,15 +76,13 @@ class MinHashIndex:
         return row
 
     def add_all(self, sigs: NDArray[np.uint32]) -> None:
-        """Store signatures [M, permutations] in order; much faster than one by one."""
-        start = self.size
-        self._signatures = np.concatenate([self.signatures, sigs.astype(np.uint32), self._signatures[:64]])
-        self._alive = np.concatenate([self._alive[:start], np.ones(len(sigs), bool), np.zeros(64, bool)])
-        self.size = start + len(sigs)
-        keys = self._band_keys(sigs)
-        for band, bucket in enumerate(self._buckets):
-            for row, key in enumerate(keys[:, band].tolist(), start):
-                _put(bucket, key, row)
+        """Fill an empty index with signatures [M, permutations] in order; much faster than one by one."""
+        if self.size:
+            raise ValueError(f"the index holds {self.size} rows already")
+        self._signatures = np.concatenate([sigs.astype(np.uint32), self._signatures])
+        self._alive = np.concatenate([np.ones(len(sigs), bool), self._alive])
+        self.size = len(sigs)
+        self._buckets = [_buckets(keys) for keys in self._band_keys(sigs).T]
 
     def remove(self, row: int) -> None:
         """Hide a row from later queries."""
@@ -141,3 +139,18 @@ def _put(bucket: dict[int, int | array[int]], key: int, row: int) -> None:
         rows.append(row)
     elif rows != row:
         bucket[key] = array("q", (rows, row))
+
+
+def _buckets(keys: NDArray[np.uint64]) -> dict[int, int | array[int]]:
+    """What `_put` makes of the keys [M] of rows 0..M-1, built in one go."""
+    if not len(keys):
+        return {}
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    ends = np.append(starts[1:], len(keys))
+    buckets: dict[int, int | array[int]] = dict(zip(ordered[starts].tolist(), order[starts].tolist(), strict=True))
+    shared = ends - starts > 1
+    for start, end in zip(starts[shared].tolist(), ends[shared].tolist(), strict=True):
+        buckets[int(ordered[start])] = array("q", order[start:end].tobytes())
+    return buckets

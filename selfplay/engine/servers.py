@@ -29,6 +29,7 @@ class Server:
 
     handle: Any
     launched: Any
+    name: str
 
     def wait(self) -> Server:
         ray.get(self.launched)
@@ -67,7 +68,7 @@ def _launch(config: DictConfig, name: str, rank: int, mode: RolloutMode, options
             cuda_visible_devices="0",
         )
     )
-    return Server(handle, handle.launch_server.remote())
+    return Server(handle, handle.launch_server.remote(), name)
 
 
 def launch_frozen(config: DictConfig, model_path: str) -> Server:
@@ -98,7 +99,9 @@ def adopt(servers: Sequence[Server]) -> None:
             server = servers[self.replica_rank]
             await server.launched
             address, port = await server.handle.get_server_address.remote()
-            self.servers, self._server_handle = [server.handle], server.handle
+            self.servers = [server.handle]
+            # What verl gives to its balancer: an only server's goes by name (see `OnlyServer`).
+            self._server_handle = server.handle if len(servers) > 1 else server.name
             self._server_address = f"{address}:{port}"
 
     RolloutReplicaRegistry.register("vllm", lambda: AdoptedReplica if servers else vLLMReplica)

@@ -104,9 +104,7 @@ class SelfPlayTrainer(PPOTrainerSync):
     def get_llm_client(self) -> LLMServerClient:
         replicas = self.llm_server_manager.get_replicas()
         # One server needs no balancing, and the balancer costs a message to another process for every request.
-        client = (
-            DirectClient(self.config, replicas[0]._server_handle) if len(replicas) == 1 else super().get_llm_client()
-        )
+        client = DirectClient(self.config, replicas[0].servers[0]) if len(replicas) == 1 else super().get_llm_client()
         # What is frozen reaches the episodes with the client.
         client.frozen = DirectClient(self.config, self.frozen.handle) if self.frozen else None
         return client

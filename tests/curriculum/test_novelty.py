@@ -108,11 +108,12 @@ def test_banding_of_the_defaults():
     assert (index.band_rows, index.bands, index.least_hits) == (3, 42, 7)
 
 
-@pytest.mark.parametrize("rows", [1, 63, 64, 65, 200])
+@pytest.mark.parametrize("rows", [0, 1, 63, 64, 65, 200])
 def test_bulk_insertion_equals_one_by_one(rows):
     rng = np.random.default_rng(0)
     base = rng.integers(0, 2**32, 128, dtype=np.uint32)
-    sigs = np.stack([perturbed(base, int(rng.integers(60, 129)), rng) for _ in range(rows)])
+    near = [perturbed(base, int(rng.integers(60, 129)), rng) for _ in range(rows)]
+    sigs = np.array(near, dtype=np.uint32).reshape(rows, 128)
     single, bulk = MinHashIndex(0.72, 128), MinHashIndex(0.72, 128)
     for sig in sigs:
         single.add(sig)

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,15 @@ class Launch:
             except psutil.Error:
                 continue
         return found
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """The driver, which alone writes to the run's folder, stands still meanwhile."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         os.kill(self.process.pid, signal.SIGKILL)

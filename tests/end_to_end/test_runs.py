@@ -1,19 +1,29 @@
-"""The command itself, on the real stack: an unbroken run, and one that is killed and resumed to the same end."""
+"""The command itself, on the real stack: an unbroken run, and broken ones that are resumed to the same end."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
-from launch import SHORT, Launch, metrics_of, nodes_of, remains, stable, summary_of, weights_of
+from launch import SHORT, Launch, metrics_of, newest_run, nodes_of, remains, stable, summary_of, weights_of
 
 
 @pytest.fixture(scope="module")
-def unbroken(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
+def frozen_at_step_2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the unbroken run's folder is copied to in the middle of its third step: what a kill -9 would leave."""
+    return tmp_path_factory.mktemp("frozen")
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory, frozen_at_step_2: Path, cache: Path) -> Path:
     """The directory of a finished short run."""
     launch = Launch(tmp_path_factory.mktemp("unbroken"), SHORT, cache)
+    launch.wait_for_step(2)
+    with launch.frozen():
+        shutil.copytree(launch.folder, frozen_at_step_2, dirs_exist_ok=True)
     assert launch.wait() == 0, launch.console()[-3000:]
     assert "held-out pass@1 after" in launch.console()
     return launch.run_dir
@@ -44,8 +54,29 @@ def test_a_run_leaves_everything_a_reader_needs(unbroken: Path) -> None:
     assert remains(unbroken) == []
 
 
-def test_killed_and_resumed_ends_as_if_unbroken(unbroken: Path, tmp_path: Path, cache: Path) -> None:
-    """Two launches of one seed agree too: the killed run's first steps are compared line by line."""
+def same_end(one: Path, other: Path) -> None:
+    """Equal rewards and counts in every step, bit-equal weights, the same pool and scores."""
+    assert stable(metrics_of(one)) == stable(metrics_of(other))
+    expected, found = weights_of(one), weights_of(other)
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    assert nodes_of(one) == nodes_of(other)
+    assert summary_of(one)["eval"] == summary_of(other)["eval"]
+
+
+def test_what_a_kill_leaves_is_resumed_to_the_same_end(unbroken: Path, frozen_at_step_2: Path, cache: Path) -> None:
+    """The copy is that of a driver stopped in its third step; the steps after it are a second launch of one seed."""
+    left = newest_run(frozen_at_step_2)
+    assert summary_of(left)["status"] == "running"
+    assert len(metrics_of(left)) == 2
+    launch = Launch(frozen_at_step_2, [*SHORT, "resume=auto"], cache)
+    assert launch.wait() == 0, launch.console()[-3000:]
+    assert launch.run_dir == left
+    same_end(unbroken, left)
+
+
+@pytest.mark.slow
+def test_two_launches_agree_and_so_does_one_that_was_killed(unbroken: Path, tmp_path: Path, cache: Path) -> None:
     first = Launch(tmp_path, SHORT, cache)
     first.wait_for_step(2)
     first.kill()  # somewhere in step 3
@@ -56,9 +87,4 @@ def test_killed_and_resumed_ends_as_if_unbroken(unbroken: Path, tmp_path: Path, 
     second = Launch(tmp_path, [*SHORT, "resume=auto"], cache)
     assert second.wait() == 0, second.console()[-3000:]
     assert second.run_dir == killed
-    assert stable(metrics_of(killed)) == stable(metrics_of(unbroken))
-    expected, found = weights_of(unbroken), weights_of(killed)
-    assert expected.keys() == found.keys()
-    assert all(torch.equal(expected[name], found[name]) for name in expected)
-    assert nodes_of(killed) == nodes_of(unbroken)
-    assert summary_of(killed)["eval"] == summary_of(unbroken)["eval"]
+    same_end(unbroken, killed)

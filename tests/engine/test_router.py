@@ -6,9 +6,10 @@ from selfplay.engine.router import OnlyServer
 
 
 def test_every_request_goes_to_the_one_server() -> None:
-    router = OnlyServer({"127.0.0.1:1": "handle"}, {})
+    handle = object()
+    router = OnlyServer({"127.0.0.1:1": handle}, {})
     assert router.require_acquire_fields() == router.require_release_fields() == []
-    assert {router.acquire_server(request_id=str(i)) for i in range(5)} == {("127.0.0.1:1", "handle")}
+    assert {router.acquire_server(request_id=str(i)) for i in range(5)} == {("127.0.0.1:1", handle)}
     router.release_server(server_id="127.0.0.1:1")
 
 

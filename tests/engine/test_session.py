@@ -150,3 +150,12 @@ def test_a_failing_episode_names_its_reason_and_the_session_goes_on(session: Ses
         session.step([Task({"text": "q"}, 2, "failing")], centred, lr=1e-3)
     result = session.step(tasks(2), centred, lr=1e-3)
     assert result.rows
+
+
+def test_the_balancer_knows_the_only_server_by_name(session: Session) -> None:
+    """A handle would make the balancer's process import vLLM, some 20 s of a core in the middle of the first steps."""
+    import ray
+
+    manager = session._trainer.llm_server_manager
+    (name,) = manager.server_handles
+    assert ray.get_actor(name)._actor_id == manager.get_replicas()[0].servers[0]._actor_id

@@ -1,8 +1,9 @@
 """Measure the curriculum at scale: `python scripts/bench_curriculum.py --nodes 100000`.
 
 A pool is grown from 300 random roots by the real gate (each candidate is a random specification whose parent is a
-random member), then selection, admission, memory, saving and loading are measured. Prints one table. All times are
-processor time of this single-threaded process: what an idle machine takes, whatever else runs meanwhile.
+random member), then selection, admission, memory, saving and loading are measured, and what selection and the search
+for near nodes take where they scan the whole pool. Prints one table. All times are processor time of this
+single-threaded process: what an idle machine takes, whatever else runs meanwhile.
 """
 
 from __future__ import annotations
@@ -73,6 +74,34 @@ def select_ms(curriculum: Curriculum, rng: np.random.Generator, repeats: int) ->
     return times
 
 
+def scan_select_ms(curriculum: Curriculum, repeats: int) -> list[float]:
+    """Milliseconds to choose 64 seeds by scoring every node for each of them: the plain way to do it."""
+    dag, times = curriculum.dag, []
+    for _ in range(repeats):
+        start = time.process_time()
+        for _ in range(64):
+            rows = dag.live_rows()
+            visits = dag.statistics.visits[rows]
+            int(rows[np.argmax(dag.values(rows) + np.sqrt(np.log1p(visits.sum()) / (1 + visits)))])
+        times.append(1e3 * (time.process_time() - start))
+    return times
+
+
+def scan_admit_ms(curriculum: Curriculum, rng: np.random.Generator, repeats: int) -> list[float]:
+    """Milliseconds to compare a candidate's signature with every signature of the pool."""
+    gate, times = curriculum.gate, []
+    for _ in range(repeats):
+        text = specification(rng)
+        start = time.process_time()
+        float(np.max(np.count_nonzero(gate.index.signatures == gate.sign(text), axis=1))) / gate.index.permutations
+        times.append(1e3 * (time.process_time() - start))
+    return times
+
+
+def slower(scan: list[float], ours: list[float]) -> str:
+    return f"{np.median(scan) / np.median(ours):.1f} times as long (median {np.median(scan):.1f} ms)"
+
+
 def quantiles(milliseconds: list[float]) -> str:
     median, high, most = np.quantile(milliseconds, [0.5, 0.99, 1.0])
     return f"median {median:.2f}, p99 {high:.2f}, max {most:.2f}"
@@ -94,6 +123,7 @@ def main() -> None:
     used = psutil.Process().memory_info().rss - before
     text = sum(len(n.text) + len(n.answer or "") for n in curriculum.dag.nodes if n is not None)
     many = select_ms(curriculum, rng, 20)
+    scanned, compared = scan_select_ms(curriculum, 3), scan_admit_ms(curriculum, rng, 50)
     with tempfile.TemporaryDirectory() as folder:
         start = time.process_time()
         curriculum.save(folder)
@@ -109,6 +139,8 @@ def main() -> None:
     table.add_row(f"select 64 seeds from {small} nodes, ms", quantiles(few), "")
     table.add_row(f"select 64 seeds from {len(curriculum)} nodes, ms", quantiles(many), "50")
     table.add_row("admit one candidate (last 20,000), ms", quantiles(admitted), "5")
+    table.add_row("the same selection by a scan of the pool", slower(scanned, many), "")
+    table.add_row("the same admission by a scan of the pool", slower(compared, admitted), "")
     table.add_row("memory per node beyond its text, bytes", f"{(used - text) / len(curriculum):.0f}", "8192")
     table.add_row("save, s", f"{saved:.2f}", "")
     table.add_row("load, s", f"{loaded:.2f}", "5")

@@ -43,6 +43,20 @@ def wilson(successes: int, samples: int, confidence: float = 0.95) -> Interval:
     return Interval(p, low, high)
 
 
+def fell(before: float, after: float, samples: int, confidence: float = 0.95) -> bool:
+    """Whether a rate, measured twice on `samples` draws each, is lower by more than chance: the one-sided z-test
+
+        (before - after) / sqrt(2 p (1 - p) / samples) > z,  p the mean of both
+
+    Raises:
+        ValueError: no sample.
+    """
+    if samples < 1:
+        raise ValueError(f"samples: {samples} is not allowed; it must be 1 or more")
+    p = (before + after) / 2
+    return before - after > NormalDist().inv_cdf(confidence) * float(np.sqrt(2 * p * (1 - p) / samples))
+
+
 def bootstrap_mean(values: ArrayLike, seed: int = 0, resamples: int = 10_000, confidence: float = 0.95) -> Interval:
     """Percentile bootstrap of the mean over problems, values [P] (for example each problem's pass rate).
 

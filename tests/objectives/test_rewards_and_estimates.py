@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from selfplay.objectives.config import ProposerRewardConfig
-from selfplay.objectives.intervals import bootstrap_difference, bootstrap_mean, wilson
+from selfplay.objectives.intervals import bootstrap_difference, bootstrap_mean, fell, wilson
 from selfplay.objectives.pass_at_k import mean_pass_at_k, pass_at_k
 from selfplay.objectives.proposer_reward import PROPOSER_REWARDS, proposer_reward
 
@@ -61,6 +61,17 @@ def test_mean_pass_at_k():
     for bad in [lambda: mean_pass_at_k(4, [], 1), lambda: mean_pass_at_k(4, [1], 5), lambda: pass_at_k(4, 5, 1)]:
         with pytest.raises(ValueError, match=r"pass@k|need 0"):
             bad()
+
+
+def test_a_fall_is_told_from_noise():
+    """By hand: p = 0.45, n = 144: sqrt(2 * 0.45 * 0.55 / 144) = 0.05863; times 1.6449: 0.0964."""
+    assert not fell(0.498, 0.402, 144)
+    assert fell(0.499, 0.401, 144)
+    assert not fell(0.40, 0.50, 144)
+    assert not fell(1.0, 1.0, 4)
+    assert fell(1.0, 0.0, 4)
+    with pytest.raises(ValueError, match="samples"):
+        fell(0.5, 0.5, 0)
 
 
 def test_wilson_published_value():

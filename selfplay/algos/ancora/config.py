@@ -40,7 +40,7 @@ class DistillConfig:
     lr: float = 1e-5  # of the supervised steps
     start: str = "previous"  # previous | backbone: the weights that the supervised steps begin with
     max_sim: float = 0.90  # MinHash similarity above which a rollout repeats an earlier one (ours)
-    stop_on_drop: bool = True  # a round that lowers the held-out valid rate is taken back and is the last
+    stop_on_drop: bool = True  # a round that lowers the held-out valid rate beyond chance is taken back and is the last
     validity_samples: int = 4  # proposals for each held-out specification, for that rate
     eval_samples: int = 8  # attempts at each held-out specification, for the table of the rounds
 

@@ -5,8 +5,9 @@
                 steps on them, again from the last round's weights (or from the backbone)
 
 After each round the held-out valid rate and pass@1 are measured: a row of the table. A round that lowers the valid rate
-is taken back and ends the warm-up. Everything is checkpointed step by step, so a killed run goes on where it was, and
-the outcome is cached by the hash of all it depends on. Round 0 does not depend on the run's seed, so runs share it.
+by more than chance is taken back and ends the warm-up. Everything is checkpointed step by step, so a killed run goes on
+where it was, and the outcome is cached by the hash of all it depends on. Round 0 does not depend on the run's seed, so
+runs share it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from selfplay.algos.ancora.distill import HarvestFile, deduplicated, harvest
 from selfplay.algos.ancora.position import Stage
 from selfplay.algos.ancora.stepper import AncoraStepper
 from selfplay.algos.ancora.supervised import NOTE, Supervised, cache_path, encode, store
+from selfplay.objectives.intervals import fell
 
 if TYPE_CHECKING:
     from selfplay.algos.ancora.driver import AncoraRun
@@ -146,7 +148,9 @@ class WarmUp:
         number, rounds = self.place.round, self.place.rounds
         self.session.sync()
         scores = self.run.score_round(number)
-        used = not (self.config.distill.stop_on_drop and rounds and scores["q_valid"] < rounds[-1]["q_valid"])
+        proposals = len(self.run.data.heldout) * self.config.distill.validity_samples
+        dropped = bool(rounds) and fell(rounds[-1]["q_valid"], scores["q_valid"], proposals)
+        used = not (self.config.distill.stop_on_drop and dropped)
         rounds.append({"round": number, **row, **scores, "used": used})
         if used and number < self.config.rounds:
             self._keep_state(number)

@@ -23,6 +23,8 @@ from selfplay.runs.resume import combine, saved_overrides
 
 _WANTED = {int: "a whole number", float: "a number", bool: "true or false", str: "text", list: "a list"}
 
+OPEN_SECTIONS = ("algo.eval.more.",)  # their names are the user's own
+
 
 def conf_dir() -> Path:
     """The folder of the YAML files: inside an installed package, or beside it in a clone.
@@ -90,12 +92,25 @@ def _check_form(override: Override) -> None:
         raise ConfigError(
             f"{key}: {given!r} is a sweep over several values; add --multirun, or quote it if it is one value"
         )
+    if _is_open(key) and not override.is_delete():
+        return
     if override.is_add() or override.is_force_add() or override.is_delete():
         raise ConfigError(f"{override.input_line}: settings are neither added nor removed here; write {key}=value")
     if key in GROUPS and override.package is None:
         optional = key == "experiment" and override.value() is None
         if not optional and override.value() not in group_options(key):
             raise unknown_option(key, given, group_options(key))
+
+
+def _is_open(key: str) -> bool:
+    """Whether the key lies in a section whose names are the user's own."""
+    return key.startswith(OPEN_SECTIONS)
+
+
+def _line(override: Override) -> str:
+    """The override as Hydra wants it: a name of the user's own has to be added, however it was written."""
+    key = override.key_or_group
+    return f"++{key}={_given(override)}" if _is_open(key) else str(override.input_line)
 
 
 def with_saved_overrides(overrides: Sequence[str]) -> list[str]:
@@ -120,7 +135,7 @@ def to_yaml(config: Config) -> str:
 
 def _compose(parsed: Sequence[Override]) -> DictConfig:
     register()
-    overrides = [str(override.input_line) for override in parsed]
+    overrides = [_line(override) for override in parsed]
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
             return compose("config", overrides=overrides)
@@ -133,7 +148,7 @@ def _explain(error: Exception, parsed: Sequence[Override]) -> ConfigError:
     known = _known_settings(parsed)
     for override in parsed:
         key = override.key_or_group
-        if not known or key in GROUPS or key.split(".")[0] == "hydra":
+        if not known or key in GROUPS or key.split(".")[0] == "hydra" or _is_open(key):
             continue
         if any(name.startswith(key + ".") for name in known):
             return ConfigError(f"{key}: {_given(override)!r} is not allowed; it is a section with settings of its own")

@@ -264,19 +264,23 @@ class Session:
         temperature: float = 1.0,
         top_p: float = 1.0,
         frozen: bool = False,
+        seed: int | None = None,
     ) -> list[Sample]:
-        """One sample per prompt (repeat a prompt for more), from the policy or the frozen group."""
+        """One sample per prompt (repeat a prompt for more), from the policy or the frozen group.
+
+        The draws follow from the session's seed, or from `seed`, and from `seed_key`.
+        """
         client = self._trainer.get_llm_client()
         if frozen:
             client = client.frozen
             if client is None:
                 raise EngineError("this session has no frozen-model server: set cluster.frozen_servers=1")
         params = {"temperature": temperature, "top_p": top_p, "logprobs": True, "max_tokens": max_tokens}
-        done = 0
+        done, base = 0, self.seed if seed is None else seed
 
         async def one(i: int, ids: list[int]) -> Sample:
             nonlocal done
-            seeded = params | {"seed": seed_of(self.seed, *seed_key, i)}
+            seeded = params | {"seed": seed_of(base, *seed_key, i)}
             out = await client.generate(request_id=uuid4().hex, prompt_ids=ids, sampling_params=seeded)
             done += 1
             if done % 64 == 0:

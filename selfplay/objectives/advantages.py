@@ -21,17 +21,17 @@ EPS = 1e-6
 def mean_normalised(rewards: ArrayLike) -> NDArray[np.float64]:
     """Advantages [G] of one group's rewards [G] (section 3.1).
 
-    The formula assumes rewards >= 0. A mean at or below 0 (all 0, or a validity penalty that outweighs the rest) would
-    flip or blow up the quotient, so there the group is only centred: A_i = R_i - mean(R), which is 0 when all are 0.
+    The formula assumes rewards >= 0. Penalties below 0 (the validity-aware reward) bring the mean near or under 0,
+    where the quotient would blow up or flip; so the divisor is the mean of the positive rewards alone,
+    A_i = (R_i - mean(R)) / (mean(max(R, 0)) + eps), and a group without any is only centred: A_i = R_i - mean(R).
     """
     r = np.asarray(rewards, dtype=np.float64)
     if r.ndim != 1 or r.size == 0:
         raise ValueError(f"rewards must be a non-empty vector, got shape {r.shape}")
     if not np.isfinite(r).all():
         raise ValueError("rewards must be finite")
-    mean = float(r.mean())
-    centred = r - mean
-    return centred / (mean + EPS) if mean > 0 else centred
+    centred, earned = r - r.mean(), float(np.maximum(r, 0.0).mean())
+    return centred / (earned + EPS) if earned > 0 else centred
 
 
 ADVANTAGES: Mapping[str, Callable[[ArrayLike], NDArray[np.float64]]] = {"mean_normalised": mean_normalised}

@@ -12,7 +12,7 @@ import pytest
 
 from selfplay.algos.ancora.config import AncoraConfig
 from selfplay.algos.ancora.episode import AncoraEpisode, settings_of
-from selfplay.algos.ancora.prompts import LABELS, proposer_response, solver_response
+from selfplay.algos.ancora.prompts import LABELS, proposer_response, solver_messages, solver_response
 from selfplay.engine.episode import Message, Row, Sample
 from selfplay.sandbox.config import DafnyConfig, DafnyLiteConfig
 
@@ -65,6 +65,19 @@ def test_an_honest_model_is_rewarded(episode: AncoraEpisode) -> None:
     for answer in (dafny_cheats.HONEST, f"{dafny_cheats.MAX}\n{dafny_cheats.HONEST}"):
         rows = session(episode, dafny_cheats.MAX, answer)
         assert [(row.role, row.reward) for row in rows] == [("proposer", 1.0), ("solver", 1.0)]
+
+
+def test_a_proposal_too_long_to_be_asked_is_rejected() -> None:
+    """Once in the pool it could be selected as a seed, and no prompt would hold it."""
+    room = len(Scripted("", "").render(solver_messages(dafny_cheats.MAX)))
+    algo = AncoraConfig(attempts_per_spec=1, max_prompt_tokens=room + 1)  # "down" is shorter than "solve"
+    rows = {}
+    for spare in (0, -2):
+        algo.max_prompt_tokens = room + spare
+        episode = AncoraEpisode(settings_of(algo, DafnyLiteConfig(), "compact", "Dafny"))
+        rows[spare] = session(episode, dafny_cheats.MAX, dafny_cheats.HONEST)
+    assert [row.reward for row in rows[0]] == [1.0, 1.0]
+    assert [(row.reward, row.record["reason"]) for row in rows[-2]] == [(0.0, "too_long")]
 
 
 def test_no_cheat_of_the_corpus_is_rewarded(episode: AncoraEpisode) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from selfplay.algos.ancora.evaluation import few_shot
+from selfplay.algos.ancora.config import AncoraConfig
+from selfplay.algos.ancora.evaluation import Examiner, few_shot
 from selfplay.algos.ancora.prompts import solver_messages, solver_response
+from selfplay.curriculum.roots import Root
 from selfplay.engine.episode import Message
+from selfplay.sandbox.dafny_lite import DafnyLite
 
 SPECS = [f"method M{i}(x: int) returns (r: int)\n  ensures r == x + {i}" for i in range(3)]
 SHOTS = [(solver_messages(spec), solver_response(f"{{ r := x + {i}; }}")) for i, spec in enumerate(SPECS)]
@@ -32,6 +35,17 @@ def test_what_does_not_fit_is_left_out_and_the_question_never_is() -> None:
     ask = len(Words().render(ASK))
     for room, shots in ((0, 0), (ask + one - 1, 0), (ask + one, 1), (ask + 2 * one, 2)):
         assert len(few_shot(Words(), SHOTS, ASK, room)) == 2 * shots + 1  # type: ignore[arg-type]
+
+
+def test_a_question_is_not_among_its_own_examples() -> None:
+    """In test-time training the suites hold roots, whose proofs may be known."""
+    roots = [Root(f"r{i}", spec, answer="{ r := x; }") for i, spec in enumerate(SPECS)]
+    algo = AncoraConfig()
+    algo.eval.shots = 3
+    examiner = Examiner(Words(), DafnyLite(), algo, "compact", "Dafny", roots)  # type: ignore[arg-type]
+    chat = examiner._ask(Root("again", SPECS[1].replace("x", "other")))
+    assert [message["content"] for message in chat[::2]][:2] == [f"solve\n{SPECS[i]}" for i in (0, 2)]
+    assert len(chat) == 5
 
 
 def test_instructions_are_given_once_and_first() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from selfplay.algos.ancora.import_roots import Filter, Program, Rejection, main, programs
-from selfplay.curriculum.roots import load_roots
+from selfplay.algos.ancora.import_roots import Filter, Program, Rejection, main, programs, uniquely_named
+from selfplay.curriculum.roots import Root, load_roots
 from selfplay.sandbox.dafny_lite import DafnyLite
 
 GOOD = "method M(x: int) returns (r: int)\n  ensures r == x + 31\n{\n  r := x + 31;\n}\n"
@@ -52,6 +52,13 @@ def test_the_command_writes_roots_that_load_and_a_report(tmp_path: Path, capsys:
     assert [root.name for root in load_roots(out)] == ["good", "wrong", "assumed"]
     report = [json.loads(line) for line in out.with_suffix(".rejected.jsonl").read_text().splitlines()]
     assert {entry["name"]: entry["reason"] for entry in report} == REASONS
+
+
+def test_names_are_told_apart() -> None:
+    names = ["a", "b", "a", "a#2", "a"]
+    found = uniquely_named([Root(name, f"spec {i}") for i, name in enumerate(names)])
+    assert [root.name for root in found] == ["a", "b", "a#2", "a#2#2", "a#3"]
+    assert [vars(root)["spec"] for root in found] == [f"spec {i}" for i in range(5)]
 
 
 def test_shapes_of_sources(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,15 @@ import pytest
 from selfplay.algos.ancora import supervised
 from selfplay.algos.ancora.advantages import Advantages
 from selfplay.algos.ancora.curriculum_step import as_used, take_in, task_of
-from selfplay.algos.ancora.data import load_data
+from selfplay.algos.ancora.data import load_data, read_demos
+from selfplay.algos.ancora.prompts import solver_messages
 from selfplay.config.errors import ConfigError
 from selfplay.config.load import load_config
 from selfplay.curriculum.config import CurriculumConfig, NoveltyConfig
 from selfplay.curriculum.curriculum import Curriculum
 from selfplay.curriculum.roots import Root
 from selfplay.objectives.config import BalanceConfig
+from selfplay.sandbox import dafny_text, verus_text
 
 
 @dataclass
@@ -132,6 +135,70 @@ def test_warm_up_learning_rate() -> None:
     assert supervised.learning_rate(0, 100, 1.0) == pytest.approx(0.2)  # rises over 5 steps
     assert supervised.learning_rate(5, 100, 1.0) == pytest.approx(1.0)
     assert supervised.learning_rate(99, 100, 1.0) == pytest.approx(0.1, abs=0.01)
+
+
+def test_a_short_schedule_is_a_schedule_too() -> None:
+    """Eight supervised steps get eight learning rates; a chunk of several would all run at the peak."""
+
+    class Recorder:
+        def __init__(self) -> None:
+            self.rates: list[float] = []
+
+        def sft(self, pairs: list[supervised.Pair], batch_size: int, lr: float) -> list[float]:
+            self.rates += [lr] * (len(pairs) // batch_size)
+            return [0.0]
+
+    recorder, pairs = Recorder(), [([i], [i]) for i in range(16)]
+    supervised.Supervised(8, 2, 1.0, 0).train(recorder, pairs, 0, lambda done, loss: None)  # type: ignore[arg-type]
+    assert recorder.rates == pytest.approx([supervised.learning_rate(step, 8, 1.0) for step in range(8)])
+    assert recorder.rates[-1] < 0.2
+
+
+def test_demonstrations_of_a_file_are_asked_in_the_prover_s_language(tmp_path: Path) -> None:
+    path = tmp_path / "demos.jsonl"
+    path.write_text('{"role": "solver", "spec": "fn f()", "response": "x"}\n')
+    dafny, verus = (read_demos(path, "full", language)[0].messages for language in ("Dafny", "Verus"))
+    assert dafny != verus
+    assert verus == solver_messages("fn f()", style="full", language="Verus")
+    found = {
+        load_data(load_config([f"algo.warmup.demos={path}", f"backbone.prompts={style}"])).demonstrations.key
+        for style in ("compact", "full")
+    }
+    assert len(found) == 2  # the key of what is cached
+
+
+def test_words_of_the_language_are_no_names() -> None:
+    """What makes a held-out specification a root in other names."""
+    for form, texts in (
+        (dafny_text.normal_form, [f"method M(a: set<int>)\n  ensures {q} k :: k in a" for q in ("forall", "exists")]),
+        (
+            verus_text.normal_form,
+            [f"fn f(a: u8) -> (r: u8)\n    ensures {q}|i: u8| a > i," for q in ("forall", "exists")],
+        ),
+        (verus_text.normal_form, [f"fn f(a: {t}) -> (r: {t})\n    ensures r == a," for t in ("u32", "i64")]),
+        (verus_text.normal_form, [f"fn f(a: u8) -> (r: u8)\n    ensures r == a.{m}(3)," for m in ("min", "max")]),
+    ):
+        assert form(texts[0]) != form(texts[1])
+
+
+def test_a_held_out_specification_is_no_root_in_other_names(tmp_path: Path) -> None:
+    spec = "method M(x: int) returns (r: int)\n  ensures r == (if x > 0 then x else 0)"
+    for name, text in (("root", spec), ("renamed", spec.replace("x", "y")), ("other", spec.replace("> 0", ">= 1"))):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"id": name, "spec": text}) + "\n")
+    roots, held = (f"algo.roots={tmp_path}/root.jsonl", f"algo.eval.heldout={tmp_path}/")
+    load_data(load_config([roots, f"{held}other.jsonl"]))
+    with pytest.raises(ConfigError, match="'renamed' is also a root"):
+        load_data(load_config([roots, f"{held}renamed.jsonl"]))
+
+
+def test_further_suites_have_names_of_the_user_s(tmp_path: Path) -> None:
+    path = tmp_path / "more.jsonl"
+    path.write_text(GOOD)
+    for form in ("algo.eval.more.mine", "+algo.eval.more.mine"):
+        data = load_data(load_config([f"{form}={path}"]))
+        assert list(data.suites) == ["heldout", "mine"]
+    with pytest.raises(ConfigError, match=r"algo\.eval\.mor\.mine"):
+        load_config([f"algo.eval.mor.mine={path}"])
 
 
 GOOD = '{"id": "a", "spec": "method M(x: int) returns (r: int)\\n  ensures r == x + 31"}\n'

@@ -177,5 +177,7 @@ def test_a_collapse_is_answered(answer: str, words: str, tmp_path: Path, cache: 
     summary = summary_of(launch.run_dir)
     assert words in summary["message"]
     assert summary["steps"] == 20
+    last = max((launch.run_dir / "checkpoints").glob("step_*"))
+    assert words in json.loads((last / "state.json").read_text())["position"]["stopped"]  # a kill now forgets nothing
     assert [line["step"] for line in metrics_of(launch.run_dir)] == list(range(1, 21))
     assert launch.console().count("back to step 0") == (3 if answer == "rollback" else 0)

@@ -26,9 +26,17 @@ def test_no_division_by_the_deviation():
 
 
 def test_penalties_never_flip_the_order():
-    advantages = mean_normalised([1.0, -0.5, -0.5, -0.5])  # mean below 0
+    advantages = mean_normalised([1.0, -0.5, -0.5, -0.5])  # mean below 0; by hand: 1.125 / 0.25, -0.375 / 0.25
+    assert advantages == pytest.approx([4.5, -1.5, -1.5, -1.5], rel=1e-4)
     assert advantages[0] > 0 > advantages[1]
-    assert advantages == pytest.approx([1.125, -0.375, -0.375, -0.375])
+    assert mean_normalised([-0.5, -0.1]).tolist() == pytest.approx([-0.2, 0.2])  # nothing earned: centred alone
+
+
+@given(st.lists(st.one_of(st.just(0.0), st.just(1.0), st.just(-1 / 3)), min_size=2, max_size=16))
+def test_a_mean_near_zero_does_not_blow_up(rewards):
+    """One success, three penalties of a third: the mean is a rounding error above 0."""
+    assert np.abs(mean_normalised([1.0, -1 / 3, -1 / 3, -1 / 3])).max() == pytest.approx(4.0, rel=1e-4)
+    assert np.abs(mean_normalised(rewards)).max() <= 1.5 * len(rewards)
 
 
 @pytest.mark.parametrize("bad", [[], [[1.0]], [float("nan")]])

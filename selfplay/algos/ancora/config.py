@@ -81,7 +81,7 @@ class SamplingConfig:
 
 @dataclass
 class EvalConfig:
-    """Held-out pass@k, sampled as in training."""
+    """Held-out pass@k: single turns, sampled at training's temperature."""
 
     every: int = 0  # steps between evaluations; 0: before and after only
     samples: int = 100  # attempts per held-out specification: n of the pass@k estimator
@@ -101,6 +101,8 @@ class AncoraConfig:
     max_solver_samples: int = 0  # the run ends with the step that reaches so many attempts; 0: `steps` alone counts
     max_prompt_tokens: int = 2048
     roots: str = ""  # empty: the roots that ship; otherwise a JSONL file
+    pool: str = ""  # the `pool/` of an earlier run, to start from in the place of the roots alone
+    reset_pass_rate: bool = True  # forget the pass rates of that pool: they are another solver's
     freeze: str = "none"  # none | proposer | solver
     on_collapse: str = "warn"  # warn | stop | rollback: what follows 20 steps with a valid rate below 0.30
     proposer: ProposerConfig = field(default_factory=ProposerConfig)
@@ -211,6 +213,10 @@ class RejectionConfig(AncoraConfig):
         ):
             if value <= 0:
                 raise ValueError(f"{key}: {value} is not allowed; it must be above 0")
+        if self.solver.repair_turns:
+            raise ValueError(
+                f"solver.repair_turns: {self.solver.repair_turns} is not allowed with algo={self.name}; it is 0"
+            )
         for key, word in (("freeze", self.freeze), ("on_collapse", self.on_collapse)):
             if word not in ("none", "warn"):
                 raise ValueError(f"{key}: {word!r} is not allowed with algo={self.name}; it is none or warn")

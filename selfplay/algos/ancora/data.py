@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +17,7 @@ from selfplay.algos.ancora.config import AncoraConfig, WarmupConfig
 from selfplay.algos.ancora.demos import Demo, generate
 from selfplay.algos.ancora.grammar import name_key
 from selfplay.algos.ancora.prompts import proposer_messages, solver_messages
+from selfplay.algos.runtime import languages
 from selfplay.backbones.cache import content_hash
 from selfplay.config.errors import ConfigError
 from selfplay.config.schema import Config
@@ -70,23 +71,22 @@ def load_data(config: Config) -> Data:
         suites = {name: load_roots(path, partial(refusal, prover)) for name, path in files.items()}
     except RootFileError as error:
         raise ConfigError(str(error)) from error
-    keys = {name_key(root.spec) for root in roots}
+    forms = {prover.normal_form(root.spec) for root in roots}
     for name, suite in suites.items():
-        shared = [root.name for root in suite if name_key(root.spec) in keys]
+        shared = [root.name for root in suite if prover.normal_form(root.spec) in forms]
         if shared and not algo.eval.roots_allowed:
             key = "algo.eval.heldout" if name == "heldout" else f"algo.eval.more.{name}"
             raise ConfigError(f"{key}: {shared[0]!r} is also a root; held-out specifications must be new")
-    forbidden = keys | {name_key(root.spec) for suite in suites.values() for root in suite}
-    return Data(roots, suites, _demonstrations(algo.warmup, forbidden, config.backbone.prompts))
+    forbidden = {name_key(root.spec) for group in (roots, *suites.values()) for root in group}
+    asked = {"style": config.backbone.prompts, "language": languages(config.sandbox)}
+    return Data(roots, suites, _demonstrations(algo.warmup, forbidden, asked))
 
 
-def _demonstrations(warmup: WarmupConfig, forbidden: set[str], style: str) -> Demonstrations:
-    """Those of a file, which is read at once, or generated ones."""
+def _demonstrations(warmup: WarmupConfig, forbidden: set[str], asked: dict[str, str]) -> Demonstrations:
+    """Those of a file, which is read at once, or generated ones; `asked` is how prompts are worded."""
     if warmup.demos:
-        demos = read_demos(Path(warmup.demos), style)  # a bad file ends the command before anything starts
-        return Demonstrations(
-            content_hash({"file": Path(warmup.demos).read_text(encoding="utf-8")}), len(demos), lambda: demos
-        )
+        demos = read_demos(Path(warmup.demos), **asked)  # a bad file ends the command before anything starts
+        return Demonstrations(content_hash({"demos": [asdict(demo) for demo in demos]}), len(demos), lambda: demos)
     settings: dict[str, Any] = {
         "seed": warmup.seed,
         "n": warmup.n_demos,
@@ -104,14 +104,14 @@ def refusal(prover: Prover, spec: str) -> str | None:
     return None if judgement.verified else judgement.detail or str(judgement.verdict)
 
 
-def read_demos(path: Path, style: str) -> list[Demo]:
+def read_demos(path: Path, style: str = "compact", language: str = "Dafny") -> list[Demo]:
     """Demonstrations from a JSONL file: `{"role": "solver", "spec", "response"}` or `{"role": "proposer", "seed",
     "direction", "response"}`.
 
     Raises:
         ConfigError: unreadable, empty, or a bad line; names file and line.
     """
-    demos = []
+    demos, asked = [], {"style": style, "language": language}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -121,9 +121,9 @@ def read_demos(path: Path, style: str) -> list[Demo]:
             entry = json.loads(line)
             if entry["role"] == "solver":
                 parents: tuple[str, ...] = (entry["spec"],)
-                messages, spec = solver_messages(entry["spec"], style=style), entry["spec"]
+                messages, spec = solver_messages(entry["spec"], **asked), entry["spec"]
             elif entry["role"] == "proposer":
-                messages = proposer_messages(entry["seed"], entry["direction"], style=style)
+                messages = proposer_messages(entry["seed"], entry["direction"], **asked)
                 parents, spec = (entry["seed"],), ""
             else:
                 raise ValueError(f"role: {entry['role']!r} is not allowed; it is proposer or solver")

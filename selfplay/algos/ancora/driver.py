@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import time
 from typing import Any
 
@@ -19,13 +20,16 @@ from selfplay.algos.ancora.data import Data, load_data
 from selfplay.algos.ancora.episode import EPISODE, FACTORY, settings_of
 from selfplay.algos.ancora.evaluation import Examiner
 from selfplay.algos.ancora.position import Position
+from selfplay.algos.ancora.prompts import longest_prompt, solver_messages
 from selfplay.algos.ancora.rejection import Psv, Rft
 from selfplay.algos.ancora.rounds import WarmUp
 from selfplay.algos.ancora.stepper import AncoraStepper, Stepper
 from selfplay.algos.ancora.supervised import store as store_state
 from selfplay.algos.runtime import Runtime, languages
+from selfplay.config.errors import ConfigError
 from selfplay.config.schema import Config
 from selfplay.curriculum.curriculum import Curriculum
+from selfplay.curriculum.persistence import PoolError
 from selfplay.engine.errors import RolloutFailed, WorkerLost
 from selfplay.engine.session import EpisodeSpec, Session, StepResult
 from selfplay.objectives.intervals import bootstrap_difference
@@ -89,8 +93,14 @@ class AncoraRun:
         self.saved_step = 0
 
     def fresh_pool(self) -> Curriculum:
-        """A pool of the roots alone."""
-        return Curriculum(self.data.roots, self.algo.curriculum, self.algo.novelty, self.config.seed)
+        """A pool of the roots alone, or an earlier run's (`algo.pool`)."""
+        algo = self.algo
+        if not algo.pool:
+            return Curriculum(self.data.roots, algo.curriculum, algo.novelty, self.config.seed)
+        try:
+            return Curriculum.load(algo.pool, algo.curriculum, algo.novelty, reset_pass_rate=algo.reset_pass_rate)
+        except PoolError as error:
+            raise ConfigError(f"algo.pool: {error}") from error
 
     # ---------------------------------------------------------------- start and resume
 
@@ -119,6 +129,7 @@ class AncoraRun:
         style, language = self.config.backbone.prompts, languages(self.config.sandbox)
         settings = settings_of(algo, self.config.sandbox, style, language)
         self.session = runtime.start(policy, [EpisodeSpec(EPISODE, FACTORY, settings)])
+        self._check_lengths(style, language)
         prover = build_prover(self.config.sandbox)
         if isinstance(algo, RejectionConfig):
             self.stepper = BASELINES[algo.name](self.session, algo, prover, style, language, self.config.seed)
@@ -126,6 +137,22 @@ class AncoraRun:
             self.stepper = AncoraStepper(self.session, algo)
         self.examiner = Examiner(self.session, prover, algo, style, language, self.data.roots)
         self._go_to(self.store.latest())
+
+    def _check_lengths(self, style: str, language: str) -> None:
+        """Raise ConfigError where a specification of the data has no room in its prompt; it takes the tokenizer."""
+        asked = {"style": style, "language": language}
+        others = [root for name, suite in self.data.suites.items() if name != "heldout" for root in suite]
+        lengths = [
+            (root, longest_prompt(root.spec, self.session.render, **asked))
+            for root in (*self.data.roots, *self.data.heldout)
+        ]
+        lengths += [(root, len(self.session.render(solver_messages(root.spec, **asked)))) for root in others]
+        for root, length in lengths:
+            if length > self.algo.max_prompt_tokens:
+                raise ConfigError(
+                    f"algo.max_prompt_tokens: {self.algo.max_prompt_tokens} is not allowed; the prompt of the"
+                    f" specification {root.name!r} takes {length}"
+                )
 
     def _go_to(self, checkpoint: Checkpoint | None) -> None:
         """Drop what was written after a checkpoint and continue from it; None is the very start."""
@@ -166,17 +193,25 @@ class AncoraRun:
         self.progress.phase(f"warm-up round {number}: evaluation")
         with self.runtime.heartbeat.phase("evaluate"):
             n = self.algo.warmup.distill.eval_samples
-            scores = {name: self.examiner.solve(roots, n, self._beat).score for name, roots in self.data.suites.items()}
-            valid = self.examiner.validity(self.data.heldout, self._beat)
+            seed = self.algo.warmup.seed  # runs share the row, so it must not depend on their own
+            scores = {
+                name: self.examiner.solve(roots, n, self._beat, seed).score for name, roots in self.data.suites.items()
+            }
+            valid = self.examiner.validity(self.data.heldout, self._beat, seed)
         row = {"q_valid": valid, "pass_at_1": {name: score.pass_at_1 for name, score in scores.items()}}
         self.progress.note(f"round {number}: valid {valid:.1%}, pass@1 {next(iter(scores.values())).pass_at_1:.1%}")
         return row
 
-    def begin_training(self, seconds: float) -> None:
-        """From the warm-up to reinforcement: its policy is what a KL term holds on to, in every launch of the run."""
+    def anchor_reference(self) -> None:
+        """Let the KL term, if there is one, hold on to the present policy, in this launch and those that continue."""
         if self.algo.optim.kl_coef > 0:
             self.session.anchor_reference()
+            shutil.rmtree(self.run_dir.reference, ignore_errors=True)
             store_state(self.session, self.run_dir.reference)
+
+    def begin_training(self, seconds: float) -> None:
+        """From the warm-up to reinforcement."""
+        self.anchor_reference()
         self.session.reset_optimizer()
         self.session.reseed(self.config.seed)
         self.session.sync()
@@ -229,13 +264,15 @@ class AncoraRun:
         self.progress.phase("train", self.position.step, self.algo.steps)
         settings = {"algo": self.algo.name, "seed": self.config.seed}
         with MetricLoggers(self.config.logging, self.run_dir.path, settings, self.position.step + 1) as loggers:
-            while self.position.step < self.algo.steps and not self.spent():
+            while self.position.step < self.algo.steps and not self._at_end():
                 self.runtime.between_steps()
                 values = self.one_step()
                 step = self.position.step
                 self.metrics.append(step, values)
                 loggers.log(step, values)
-                if step % self.config.cluster.checkpoint.every == 0 or step == self.algo.steps or self.spent():
+                if values["alarm/collapse"] and self.on_collapse():
+                    continue  # at an earlier step
+                if step % self.config.cluster.checkpoint.every == 0 or step == self.algo.steps or self._at_end():
                     started = time.monotonic()
                     self.save()
                     self.runtime.add_time("save", time.monotonic() - started)
@@ -247,9 +284,10 @@ class AncoraRun:
                     pass_rate=values["pass_rate"],
                     pool=values["pool/size"],
                 )
-                if values["alarm/collapse"] and (message := self.on_collapse()):
-                    return message
-        return ""
+        return self.position.stopped
+
+    def _at_end(self) -> bool:
+        return self.spent() or bool(self.position.stopped)
 
     def spent(self) -> bool:
         """Whether the budget of attempts is used up."""
@@ -284,28 +322,31 @@ class AncoraRun:
         peak = optim.lr / 2**self.position.rollbacks
         return peak * min(1.0, (self.position.step + 1) / rise) if rise > 0 else peak
 
-    def on_collapse(self) -> str:
-        """Warn, and do what `on_collapse` says; returns why the run stops, if it does."""
+    def on_collapse(self) -> bool:
+        """Warn, and do what `on_collapse` says; returns whether the run went back to an earlier step."""
         rates = self.position.valid_rates
         what = f"step {self.position.step}: the last {len(rates)} steps had a valid rate below {collapse.RATE:.0%}"
         log.warning("collapse: %s", what)
         if self.algo.on_collapse == "warn":
             self.progress.note(f"collapse: {what}")
             self.position.valid_rates = []  # the next warning comes after another whole window
-            return ""
+            return False
         if self.algo.on_collapse == "stop":
-            return f"stopped: {what}"
+            self.position.stopped = f"stopped: {what}"
+            return False
         healthy = collapse.before_collapse(self.store, self.position.step)
-        rollbacks = self.position.rollbacks + 1
+        rollbacks, attempts = self.position.rollbacks + 1, self.position.attempts
         if healthy is None or rollbacks > collapse.MAX_ROLLBACKS:
-            return f"stopped: {what}, after {rollbacks - 1} rollbacks"
+            self.position.stopped = f"stopped: {what}, after {rollbacks - 1} rollbacks"
+            return False
         self.store.drop_after(healthy.step)
         self._go_to(healthy)
         self.position.rollbacks, self.position.valid_rates = rollbacks, []
+        self.position.attempts = attempts  # what was given up was spent all the same
         self.save()
         self.progress.note(f"collapse: {what}; back to step {healthy.step}, learning rate {self.learning_rate():g}")
         self.progress.phase("train", self.position.step, self.algo.steps)
-        return ""
+        return True
 
     def _account(self, result: StepResult, values: dict[str, Any]) -> None:
         for phase, seconds in result.timing_s.items():

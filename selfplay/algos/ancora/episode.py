@@ -12,8 +12,8 @@ from typing import Any
 
 from selfplay.algos.ancora.advantages import PROPOSER, SOLVER
 from selfplay.algos.ancora.config import FEEDBACK_TOKENS, AncoraConfig
-from selfplay.algos.ancora.gate import PROVER_ERROR, GateResult, judge_proposal
-from selfplay.algos.ancora.prompts import Message, parse_answer, proposer_messages, solver_messages
+from selfplay.algos.ancora.gate import PROVER_ERROR, TOO_LONG, GateResult, Stage, judge_proposal
+from selfplay.algos.ancora.prompts import Message, longest_prompt, parse_answer, proposer_messages, solver_messages
 from selfplay.engine.episode import Row, Sample, Sampler
 from selfplay.objectives.config import ProposerRewardConfig
 from selfplay.objectives.proposer_reward import proposer_reward
@@ -60,6 +60,8 @@ class AncoraEpisode:
         proposal = await sampler.sample(prompt, max_tokens=self.max_tokens[PROPOSER], key=(PROPOSER,))
         parents = [task["seed"], *([second["text"]] if second else [])]
         result = await asyncio.to_thread(self._gate, proposal.text, parents)
+        if result.accepted and self._longest(result.spec, sampler) > self.max_prompt:
+            result = GateResult(False, Stage.FORMAT, TOO_LONG, result.spec)  # nobody could be asked for it
         attempts = await self._attempts(result.spec, uid, session, sampler) if result.accepted else []
         solved = sum(row.reward == 1.0 for row in attempts)
         reward = proposer_reward(result.accepted, solved, self.attempts, self.reward)
@@ -88,6 +90,9 @@ class AncoraEpisode:
         raise ValueError(
             f"algo.max_prompt_tokens: {self.max_prompt} is too small: seed {task['seed_id']} takes {len(prompt)}"
         )
+
+    def _longest(self, spec: str, sampler: Sampler) -> int:
+        return longest_prompt(spec, sampler.render, style=self.style, language=self.language)
 
     def _gate(self, response: str, parents: list[str]) -> GateResult:
         result = judge_proposal(response, parents, self.prover, language=self.language)

@@ -1,4 +1,4 @@
-"""Held-out pass@k and the held-out valid rate: sampled as in training, judged by the same prover."""
+"""Held-out pass@k and the held-out valid rate: single turns at training's temperature, judged by the same prover."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class Examiner:
         self.session, self.prover, self.algo = session, prover, algo
         self.style, self.language, self.examples = style, language, examples
 
-    def solve(self, roots: Sequence[Root], n: int, beat: Beat) -> Evaluation:
-        """`n` attempts at each of `roots`."""
+    def solve(self, roots: Sequence[Root], n: int, beat: Beat, seed: int | None = None) -> Evaluation:
+        """`n` attempts at each of `roots`; `seed` in the place of the run's."""
         prompts = [self.session.render(self._ask(root)) for root in roots]
-        outputs = self._generate(prompts, n, self.algo.solver.max_tokens, "evaluation")
+        outputs = self._generate(prompts, n, self.algo.solver.max_tokens, "evaluation", seed)
         owners = [root for root in roots for _ in range(n)]
         with ThreadPoolExecutor(THREADS) as pool:
             judged = pool.map(lambda root, sample: judge(root.spec, sample, self.prover), owners, outputs)
@@ -77,16 +77,17 @@ class Examiner:
         return Evaluation(score(counts, n), records)
 
     def _ask(self, root: Root) -> list[Message]:
-        """The specification, after `eval.shots` solved ones (few-shot prompting) or as many of them as fit."""
+        """The specification, after `eval.shots` other ones with proofs (few-shot prompting) or as many as fit."""
+        form = self.prover.normal_form(root.spec)
         style = {"style": self.style, "language": self.language}
         shots = [
             (solver_messages(other.spec, **style), solver_response(other.answer, language=self.language))
             for other in self.examples
-            if other.answer is not None
+            if other.answer is not None and self.prover.normal_form(other.spec) != form  # test-time training
         ][: self.algo.eval.shots]
         return few_shot(self.session, shots, solver_messages(root.spec, **style), self.algo.max_prompt_tokens)
 
-    def validity(self, roots: Sequence[Root], beat: Beat) -> float:
+    def validity(self, roots: Sequence[Root], beat: Beat, seed: int | None = None) -> float:
         """The share of proposals from `roots`, harder and easier by turns, that the gate accepts."""
         n = self.algo.warmup.distill.validity_samples
         seeds = [root.spec for root in roots]
@@ -94,7 +95,7 @@ class Examiner:
             self.session.render(proposer_messages(spec, DIRECTIONS[i % 2], style=self.style, language=self.language))
             for i, spec in enumerate(seeds)
         ]
-        outputs = self._generate(prompts, n, self.algo.proposer.max_tokens, "validity")
+        outputs = self._generate(prompts, n, self.algo.proposer.max_tokens, "validity", seed)
         owners = [spec for spec in seeds for _ in range(n)]
 
         def accepted(spec: str, text: str) -> bool:
@@ -104,12 +105,13 @@ class Examiner:
             judged = pool.map(accepted, owners, [output.text for output in outputs])
             return sum(_watched(judged, len(outputs), beat)) / len(outputs)
 
-    def _generate(self, prompts: Sequence[list[int]], n: int, max_tokens: int, key: str) -> list[Any]:
+    def _generate(self, prompts: Sequence[list[int]], n: int, max_tokens: int, key: str, seed: int | None) -> list[Any]:
         sampling = self.algo.sampling
         return self.session.generate(
             [prompt for prompt in prompts for _ in range(n)],
             max_tokens=max_tokens,
             seed_key=(key,),
+            seed=seed,
             temperature=sampling.temperature,
             top_p=sampling.top_p,
         )

@@ -20,6 +20,7 @@ from selfplay.sandbox.base import Prover, Verdict
 RENAMED_PARENT = "renamed_parent"
 PROVER_ERROR = "prover_error"
 UNDECIDED = "undecided"
+TOO_LONG = "too_long"  # for the prompt in which it would be asked: where there is a tokenizer, outside of this module
 
 
 class Stage(StrEnum):

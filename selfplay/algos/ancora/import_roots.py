@@ -20,7 +20,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,20 @@ class Filter:
         return answer if self.prover.verify(spec, answer).verified else None
 
 
+def uniquely_named(outcomes: Sequence[Root | Rejection]) -> list[Root | Rejection]:
+    """The same, with a number after a name that an earlier one has: root files want names that differ."""
+    taken: set[str] = set()
+    out = []
+    for outcome in outcomes:
+        name, number = outcome.name, 1
+        while name in taken:
+            number += 1
+            name = f"{outcome.name}#{number}"
+        taken.add(name)
+        out.append(replace(outcome, name=name))
+    return out
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     parser = argparse.ArgumentParser(prog="python -m selfplay.algos.ancora.import_roots", description="Import roots.")
@@ -149,6 +163,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         outcomes.append(judge(program))
         if prover is not None:
             print(f"\r{number}/{len(found)}", end="", file=sys.stderr, flush=True)
+    outcomes = uniquely_named(outcomes)
     roots = [outcome for outcome in outcomes if isinstance(outcome, Root)]
     rejected = [outcome for outcome in outcomes if isinstance(outcome, Rejection)]
     lines = [

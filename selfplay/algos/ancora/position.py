@@ -30,9 +30,7 @@ class Position:
     valid_rates: list[float] = field(default_factory=list)  # of the last steps, for the collapse alarm
     rollbacks: int = 0
     rounds: list[dict[str, Any]] = field(default_factory=list)  # the warm-up's table, a row a round
-    scored_here: bool = (
-        False  # the last row was measured by this run, and on the weights that reinforcement begins with
-    )
+    stopped: str = ""  # why the run ends before its last step
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""

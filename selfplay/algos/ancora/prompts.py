@@ -12,6 +12,7 @@ before the body is the specification.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -120,6 +121,15 @@ def solver_messages(spec: str, *, style: str = "compact", language: str = "Dafny
     names = _names(language)
     task = "```{fence}\n{spec}\n```\nWrite the body.".format(spec=spec, **names)
     return [{"role": "system", "content": _FULL_SOLVER.format(**names)}, {"role": "user", "content": task}]
+
+
+def longest_prompt(
+    spec: str, render: Callable[[list[Message]], list[int]], *, style: str = "compact", language: str = "Dafny"
+) -> int:
+    """Tokens of the longest prompt in which `spec` stands alone: to be solved, or as the seed of a proposal."""
+    asked = [solver_messages(spec, style=style, language=language)]
+    asked += [proposer_messages(spec, direction, style=style, language=language) for direction in DIRECTIONS]
+    return max(len(render(messages)) for messages in asked)
 
 
 def proposer_response(thoughts: tuple[str, ...], spec: str, *, language: str = "Dafny") -> str:

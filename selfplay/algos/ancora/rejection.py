@@ -26,8 +26,14 @@ from selfplay.algos.ancora.curriculum_step import OUTCOMES
 from selfplay.algos.ancora.distill import deduplicated, harvest
 from selfplay.algos.ancora.episode import judge
 from selfplay.algos.ancora.evaluation import THREADS, few_shot
-from selfplay.algos.ancora.gate import GateResult, judge_proposal
-from selfplay.algos.ancora.prompts import DIRECTIONS, proposer_messages, proposer_response, solver_messages
+from selfplay.algos.ancora.gate import TOO_LONG, GateResult, Stage, judge_proposal
+from selfplay.algos.ancora.prompts import (
+    DIRECTIONS,
+    longest_prompt,
+    proposer_messages,
+    proposer_response,
+    solver_messages,
+)
 from selfplay.algos.ancora.supervised import Supervised
 from selfplay.curriculum.curriculum import Curriculum
 from selfplay.curriculum.node import Candidate, Outcome
@@ -201,7 +207,14 @@ class Psv(RejectionStepper):
         prompts, samples = self._sample(chats, self.algo.proposer.max_tokens, (PROPOSER, curriculum.step))
 
         def gate(node: Any, sample: Sample) -> GateResult:
-            return judge_proposal(sample.text, [node.text], self.prover, language=self.language)
+            result = judge_proposal(sample.text, [node.text], self.prover, language=self.language)
+            style = {"style": self.style, "language": self.language}
+            if (
+                result.accepted
+                and longest_prompt(result.spec, self.session.render, **style) > self.algo.max_prompt_tokens
+            ):
+                return GateResult(False, Stage.FORMAT, TOO_LONG, result.spec)
+            return result
 
         with ThreadPoolExecutor(THREADS) as pool:
             results = list(pool.map(gate, parents, samples))

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 from selfplay.algos.ancora.distill import HarvestFile, deduplicated, harvest
 from selfplay.algos.ancora.position import Stage
 from selfplay.algos.ancora.stepper import AncoraStepper
-from selfplay.algos.ancora.supervised import NOTE, Supervised, cache_path, encode, store
+from selfplay.algos.ancora.supervised import NOTE, Supervised, annotate, cache_path, encode, store
+from selfplay.backbones.cache import content_hash
 from selfplay.objectives.intervals import fell
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class WarmUp:
     def go(self) -> None:
         """From wherever the run is to the first step of reinforcement; does nothing once that has begun."""
         if self.place.stage is Stage.TRAIN:
+            self._forget_states()  # of a run killed just before it could do so itself
             return
         started = time.monotonic()
         if not self.config.steps + self.config.rounds:
@@ -56,7 +58,7 @@ class WarmUp:
         if self._fresh and self.config.rounds and self.config.distill.start == "backbone":
             self._keep_state(START)
         final = self._cache(self.config.rounds)
-        if self.config.cache and self._fresh and self._take(final):
+        if self.config.cache and self.config.rounds and self._fresh and self._take(final):
             self.place.stage = Stage.TRAIN
         while self.place.stage is not Stage.TRAIN:
             if self.place.round == 0:
@@ -64,10 +66,10 @@ class WarmUp:
             else:
                 self._collect()
                 self._distill()
-        if self.config.cache and self.config.steps + self.config.rounds and not final.is_dir():
+        if self.config.cache and self.config.rounds and not final.is_dir():
             store(self.session, final, {"rounds": self.place.rounds})
-        shutil.rmtree(self.folder / "states", ignore_errors=True)
         self.run.begin_training(time.monotonic() - started)
+        self._forget_states()
 
     @property
     def _fresh(self) -> bool:
@@ -76,19 +78,24 @@ class WarmUp:
     # ---------------------------------------------------------------- stages
 
     def _demonstrations(self) -> None:
-        """Round 0."""
+        """Round 0, or its outcome from the cache; its row of the table too, if it was measured as it would be here."""
         config, shared = self.config, self._cache(0)
-        if config.cache and self._fresh and config.rounds and self._take(shared):
-            self.place.done, self.place.rounds = config.steps, []
+        if config.cache and config.steps and self._fresh and self._take(shared):
+            self.place.done = config.steps
+            if self.place.rounds:
+                self._go_on()
+                return
         elif config.steps:
             self.run.progress.phase("warm-up", self.place.done, config.steps)
             demos = self.run.data.demonstrations()
             recipe = Supervised(config.steps, config.batch_size, config.lr, config.seed)
             recipe.train(self.session, encode(self.session, demos), self.place.done, self._after_chunk)
-            if config.cache and config.rounds:
+            if config.cache and not shared.is_dir():
                 store(self.session, shared, {"rounds": []})
         count = self.run.data.demonstrations.count if config.steps else 0
         self._close({"steps": config.steps, "collected": count, "kept": count})
+        if config.cache and config.steps:
+            annotate(shared, {"rounds": self.place.rounds[:1], "measured": self._measure()})
 
     def _collect(self) -> None:
         """The ANCORA phase of a round: its pool starts from the roots, its weights from the last round's."""
@@ -97,6 +104,7 @@ class WarmUp:
         run, config, number = self.run, self.config.distill, self.place.round
         if self.place.done == 0:
             self.session.load(self._state(number - 1))
+            run.anchor_reference()
             self.session.reset_optimizer()
             self.session.reseed(run.config.seed)
             run.curriculum = run.fresh_pool()
@@ -152,18 +160,28 @@ class WarmUp:
         dropped = bool(rounds) and fell(rounds[-1]["q_valid"], scores["q_valid"], proposals)
         used = not (self.config.distill.stop_on_drop and dropped)
         rounds.append({"round": number, **row, **scores, "used": used})
-        if used and number < self.config.rounds:
-            self._keep_state(number)
-            self.place.round, self.place.stage, self.place.done = number + 1, Stage.COLLECT, 0
-            self.run.save()
+        if used:
+            self._go_on()
             return
-        if not used:
-            log.warning("round %d lowered the held-out valid rate: back to round %d", number, number - 1)
-            self.session.load(self._state(number - 1))
+        log.warning("round %d lowered the held-out valid rate: back to round %d", number, number - 1)
+        self.session.load(self._state(number - 1))
         self._end()
+
+    def _go_on(self) -> None:
+        """To the next round, or to reinforcement after the last."""
+        number = self.place.round
+        if number == self.config.rounds:
+            self._end()
+            return
+        self._keep_state(number)
+        self.place.round, self.place.stage, self.place.done = number + 1, Stage.COLLECT, 0
+        self.run.save()
 
     def _end(self) -> None:
         self.place.stage, self.place.done = Stage.TRAIN, 0
+
+    def _forget_states(self) -> None:
+        shutil.rmtree(self.folder / "states", ignore_errors=True)
 
     def _state(self, number: int | str) -> Path:
         return self.folder / "states" / f"round_{number}"
@@ -182,9 +200,25 @@ class WarmUp:
         if not path.is_dir():
             return False
         self.session.load(path)
-        self.place.rounds = json.loads((path / NOTE).read_text(encoding="utf-8"))["rounds"]
+        note = json.loads((path / NOTE).read_text(encoding="utf-8"))
+        self.place.rounds = note["rounds"] if note.get("measured", self._measure()) == self._measure() else []
         self.run.progress.note(f"warm-up: taken from {path}")
         return True
+
+    def _measure(self) -> str:
+        """Stands for all that a row of the table depends on besides the weights."""
+        algo, config = self.run.algo, self.run.config
+        suites = {name: [root.spec for root in roots] for name, roots in self.run.data.suites.items()}
+        sampling = [asdict(algo.sampling), algo.proposer.max_tokens, algo.solver.max_tokens, algo.max_prompt_tokens]
+        counts = [self.config.distill.eval_samples, self.config.distill.validity_samples, algo.eval.shots]
+        return content_hash(
+            {
+                "suites": suites,
+                "sampling": [*sampling, *counts, config.seed],
+                "sandbox": asdict(config.sandbox),
+                "style": config.backbone.prompts,
+            }
+        )
 
     def _cache(self, rounds: int) -> Path:
         """Where the state after so many rounds is kept; rounds on own rollouts depend on all that a step does."""
@@ -207,7 +241,8 @@ class WarmUp:
             settings["rounds"] = {
                 "algo": algo,
                 "roots": [root.spec for root in run.data.roots],
-                "heldout": [root.spec for root in run.data.heldout],  # by their valid rate a round is taken back
+                "pool": run.fresh_pool().pool_hash(),
+                "measure": self._measure(),  # by the held-out valid rate a round is taken back
                 "sandbox": asdict(run.config.sandbox),
                 "seed": run.config.seed,
             }

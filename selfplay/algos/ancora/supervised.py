@@ -20,7 +20,7 @@ from selfplay.engine.session import Session
 from selfplay.runs.files import to_json, write_atomic
 
 NOTE = "note.json"  # beside the weights of a cached state: the table of the rounds that made it
-CHUNK = 10  # optimizer steps a call: verl unbinds the whole batch for every one of them
+CHUNK = 10  # optimizer steps a call, at one learning rate: verl unbinds the whole batch for every one of them
 Pair = tuple[list[int], list[int]]
 
 
@@ -67,8 +67,9 @@ class Supervised:
         """Optimizer steps `first_step`..; `on_chunk(steps done, mean loss)` after every few."""
         if len(pairs) < self.batch_size:
             raise ValueError(f"need one batch at least: {len(pairs)} pairs, batches of {self.batch_size}")
-        for start in range(first_step, self.steps, CHUNK):
-            steps = range(start, min(start + CHUNK, self.steps))
+        size = CHUNK if self.constant else max(1, min(CHUNK, self.steps // 20))  # a short schedule is a schedule too
+        for start in range(first_step, self.steps, size):
+            steps = range(start, min(start + size, self.steps))
             chunk = [pair for step in steps for pair in batch_of(pairs, step, self.batch_size, self.seed)]
             lr = self.lr if self.constant else learning_rate(start, self.steps, self.lr)
             losses = session.sft(chunk, self.batch_size, lr)
@@ -86,6 +87,11 @@ def cache_path(backbone: Path | str, demonstrations: str, settings: dict[str, An
     return cache_root().parent / "warmup" / digest.hexdigest()[:32]
 
 
+def annotate(path: Path, note: Mapping[str, Any]) -> None:
+    """Replace the note of a kept state."""
+    write_atomic(path / NOTE, to_json(note, indent=1) + "\n")
+
+
 def store(session: Session, path: Path, note: Mapping[str, Any] | None = None) -> None:
     """Keep the session's state at `path`, whole or not at all, with a note; the first of several writers wins."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
@@ -93,7 +99,7 @@ def store(session: Session, path: Path, note: Mapping[str, Any] | None = None) -
     partial.mkdir(parents=True)
     session.save(partial)
     if note is not None:
-        write_atomic(partial / NOTE, to_json(note, indent=1) + "\n")
+        annotate(partial, note)
     try:
         os.rename(partial, path)
     except OSError:  # another run has just stored the same state

@@ -24,8 +24,9 @@ SYSTEMS: dict[str, list[str]] = {
     "psv": ["algo=psv"],
     "rft": ["algo=rft"],
 }
-# The budget of attempts ends a run, not its number of steps; so no schedule may depend on that number.
-COMMON = ["algo.steps=1000", "algo.optim.warmup_ratio=0"]
+# The budget of attempts ends a run, not its number of steps, so no schedule may depend on that number. Rounds of the
+# warm-up are played by the system itself: without them all systems start from one model.
+COMMON = ["algo.steps=1000", "algo.optim.warmup_ratio=0", "algo.warmup.rounds=0"]
 
 
 @dataclass(frozen=True)

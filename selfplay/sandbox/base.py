@@ -36,6 +36,17 @@ class Judgement:
         return self.verdict is Verdict.VERIFIED
 
 
+def unfinished(tool: str, works: bool) -> Judgement:
+    """Of a text on which a tool died or stalled, twice.
+
+    UNKNOWN where the tool `works` on another text: then it is this one's doing, and a model must not be able to end a
+    run by what it writes. ERROR where it does not work at all.
+    """
+    if works:
+        return Judgement(Verdict.UNKNOWN, f"undecided: {tool} did not finish on it, twice")
+    return Judgement(Verdict.ERROR, f"{tool} did not finish, twice")
+
+
 class Prover(Protocol):
     """A verifier of specifications and of answers. Implementations are thread-safe and deterministic."""
 

@@ -5,7 +5,7 @@ Warm servers answer where Dafny brings one (`dafny_server`), else there is a pro
 Dafny's exit code is not enough: it is 0 when the resource limit ran out, when `{:verify false}` skipped the proof, and
 for a loop without a body. So a program counts as verified only when the trace names exactly one method body and every
 verification it lists says "verified". A process that stalls or dies is killed with its group and tried once more; then
-the verdict is ERROR, never REFUTED.
+the verdict is UNKNOWN if Dafny works on another program, else ERROR, and never REFUTED.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from selfplay.sandbox.base import Judgement, Verdict
+from selfplay.sandbox.base import Judgement, Verdict, unfinished
 from selfplay.sandbox.dafny_server import ServerPool
 from selfplay.sandbox.dafny_text import (
     ForbiddenError,
@@ -133,7 +133,7 @@ class Dafny:
         program = "\n".join(f"module SelfplayProbe{i} {{\n{spec}\n{{ {body} }}\n}}" for i, body in enumerate(bodies))
         run = self.run(program, cheating=True)
         if run is None:
-            return Judgement(Verdict.ERROR, "dafny did not finish, twice")
+            return unfinished(self.name, self._works())
         if run.exit_code == _MALFORMED_EXIT:
             return Judgement(Verdict.MALFORMED, run.message())
         outcomes = [[o for task, o in run.tasks.items() if f"SelfplayProbe{i}." in task] for i in range(len(bodies))]
@@ -161,22 +161,28 @@ class Dafny:
             return Judgement(Verdict.MALFORMED, str(error))
         run = self.run(f"{spec}\n{answer}")
         if run is None:
-            return Judgement(Verdict.ERROR, "dafny did not finish, twice")
+            return unfinished(self.name, self._works())
         return judge(run, bodies_of(spec) + 1)
 
+    def _works(self) -> bool:
+        """Whether Dafny proves what it should."""
+        run = self.run("method Probe(x: int) returns (r: int)\n  ensures r == x\n{ r := x; }")
+        return run is not None and judge(run, 1).verified
+
     def run(self, program: str, cheating: bool = False) -> DafnyRun | None:
-        """Dafny's run on a program text, tried twice; None where neither finished. `cheating`: allow `assume`."""
+        """Dafny's run on a program text, tried twice; None where neither finished. `cheating`: allow `assume`.
+
+        The second try is a process in any case: a server's stack is smaller.
+        """
         options = self._options if cheating else [*self._options, "/noCheating:1"]
         if self._pool is not None:
-            for _ in range(2):
-                answer = self._pool.ask(options, program, self.time_limit_s)
-                if answer is not None and "[FATAL]" not in answer:
-                    return DafnyRun.of_server(answer)
-            return None
+            answer = self._pool.ask(options, program, self.time_limit_s)
+            if answer is not None and "[FATAL]" not in answer:
+                return DafnyRun.of_server(answer)
         with tempfile.TemporaryDirectory(prefix="dafny-") as folder:
             file = Path(folder) / "program.dfy"
             file.write_bytes(program.encode())
-            for _ in range(2):
+            for _ in range(1 if self._pool else 2):
                 run = self._once([self.path, *options, str(file)], folder)
                 if run is not None and run.complete:
                     return run

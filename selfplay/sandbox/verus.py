@@ -21,7 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from selfplay.sandbox.base import Judgement, Verdict
+from selfplay.sandbox.base import Judgement, Verdict, unfinished
 from selfplay.sandbox.process import Finished, run_process
 from selfplay.sandbox.source_text import blanked
 from selfplay.sandbox.verus_text import ForbiddenError, check_answer, check_spec_text, normal_form
@@ -104,7 +104,7 @@ class Verus:
         for body, extra in ((_STUB, ""), (_IMPOSSIBLE, ""), (_ANY_RESULT, _ANY)):
             run = self.run(extra + spec + "\n" + body, cheating=True)
             if run is None:
-                return Judgement(Verdict.ERROR, "verus did not finish, twice")
+                return unfinished(self.name, self._works())
             runs.append(run)
         stub, impossible, vacuous = runs
         if not _proved(stub):
@@ -129,8 +129,13 @@ class Verus:
         program = f"{spec}\n{answer}"
         run = self.run(program)
         if run is None:
-            return Judgement(Verdict.ERROR, "verus did not finish, twice")
+            return unfinished(self.name, self._works())
         return judge(run, functions_to_verify(program))
+
+    def _works(self) -> bool:
+        """Whether Verus proves what it should."""
+        run = self.run("fn probe(x: u8) -> (r: u8)\n    ensures\n        r == x,\n{ x }")
+        return run is not None and judge(run, 1).verified
 
     def run(self, items: str, cheating: bool = False) -> VerusRun | None:
         """Verus's run on items, tried twice; None where neither finished. `cheating`: allow `assume`."""

@@ -87,6 +87,7 @@ def test_no_cheat_of_the_corpus_is_rewarded(episode: AncoraEpisode) -> None:
     rewarded = [
         name
         for name, spec, answer in corpus + whole
-        if any(row.reward != 0.0 for row in session(episode, spec, answer))
+        if not (episode.prover.name == "dafny" and name.removesuffix("_whole") in dafny_cheats.FAIR_IN_DAFNY)
+        and any(row.reward != 0.0 for row in session(episode, spec, answer))
     ]
     assert rewarded == []

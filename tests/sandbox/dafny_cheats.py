@@ -212,6 +212,19 @@ SPECIFICATIONS: dict[str, tuple[str, str]] = {
 }
 
 
+# Outside our subset but no cheats in the whole language, or weak without being vacuous.
+FAIR_IN_DAFNY = {
+    "answer_such_that",
+    "spec_ensures_one_of_two",
+    "spec_ensures_cancelled_result",
+    "spec_semicolon_ends_it",
+    "spec_unbounded_quantifier",
+    "spec_modifies",
+    "spec_two_methods",
+    "spec_helper_function",
+}
+
+
 def cheats() -> list[tuple[str, str, str]]:
     """All of them."""
     of_answers = [(f"answer_{name}", MAX, answer) for name, answer in ANSWERS.items()]

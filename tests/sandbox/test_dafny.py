@@ -44,7 +44,22 @@ def test_verified_only_with_one_body_that_is_verified() -> None:
 def test_a_process_that_fails_is_an_error_never_a_refutation(tmp_path: Path, body: str) -> None:
     dafny = script(tmp_path, f"echo run >> {tmp_path}/runs\n{body}")
     assert dafny.verify(SPEC, "{ r := x + 1; }").verdict is Verdict.ERROR
-    assert (tmp_path / "runs").read_text() == "run\nrun\n"  # tried twice
+    assert (tmp_path / "runs").read_text() == "run\n" * 4  # tried twice, and so is a program that has to verify
+
+
+def test_a_text_that_dafny_dies_of_is_undecided(tmp_path: Path) -> None:
+    """A model could end the run with it if it counted as the prover's failure."""
+    summary = "Dafny program verifier finished with 1 verified, 0 errors"
+    task = "Verifying Impl$$_module.__default.Probe ...\\n  [1 proof obligation]  verified"
+    dafny = script(tmp_path, f'grep -q "x + 1" program.dfy && kill -9 $$\nprintf "{task}\\n\\n{summary}\\n"')
+    assert dafny.verify(SPEC, "{ r := x + 1; }").verdict is Verdict.UNKNOWN
+    assert dafny.verify(SPEC, "{ r := x + 2; }").verified
+
+
+@needs_dafny
+def test_a_text_that_a_server_dies_of_goes_to_a_process() -> None:
+    deep = "{ r := " + "(" * 5000 + "x" + ")" * 5000 + " + 1; }"
+    assert Dafny(servers=1).verify(SPEC, deep).verified
 
 
 def test_a_stalled_process_takes_its_children_along(tmp_path: Path) -> None:

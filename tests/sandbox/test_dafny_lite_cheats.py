@@ -5,24 +5,13 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from dafny_cheats import ANSWERS, HONEST, MAX, SPECIFICATIONS, cheats
+from dafny_cheats import ANSWERS, FAIR_IN_DAFNY, HONEST, MAX, SPECIFICATIONS, cheats
 
 from selfplay.sandbox.base import Verdict
 from selfplay.sandbox.dafny import Dafny
 from selfplay.sandbox.dafny_lite import DafnyLite
 
 PROVER = DafnyLite()
-# Outside our subset but no cheats in the whole language, or weak without being vacuous.
-FAIR_IN_DAFNY = {
-    "answer_such_that",
-    "spec_ensures_one_of_two",
-    "spec_ensures_cancelled_result",
-    "spec_semicolon_ends_it",
-    "spec_unbounded_quantifier",
-    "spec_modifies",
-    "spec_two_methods",
-    "spec_helper_function",
-}
 needs_dafny = pytest.mark.skipif(shutil.which("dafny") is None, reason="dafny is not installed")
 
 

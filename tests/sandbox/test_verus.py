@@ -67,7 +67,13 @@ def test_a_stalled_or_killed_process_is_tried_twice_and_is_no_refutation(tmp_pat
         folder.mkdir()
         verus = fake(folder, out.results(2), body=body)
         assert verus.verify(MAX, HONEST).verdict is Verdict.ERROR
-        assert len((folder / "options").read_text().splitlines()) == 2
+        assert len((folder / "options").read_text().splitlines()) == 4  # twice, and a program that has to verify
+
+
+def test_a_text_that_verus_dies_of_is_undecided(tmp_path: Path) -> None:
+    verus = fake(tmp_path, out.results(2), body='grep -q max "$1" && kill -9 $$')
+    assert verus.verify(MAX, HONEST).verdict is Verdict.UNKNOWN
+    assert verus.check_spec(MAX).verdict is Verdict.UNKNOWN
 
 
 def test_options_and_program(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ SPEC = "method F(x: int) returns (r: int)\n  ensures r > x"
 SUMMARY = "\nDafny program verifier finished with 1 verified, 0 errors\n"
 
 
+TASK = "Verifying Impl$$_module.__default.F ...\n  [1 proof obligation]  verified\n"
+
+
 def run_of(outcome: str, code: int = 0) -> DafnyRun:
     return DafnyRun(code, SUMMARY, {"Impl$$_module.__default.F": outcome})
 
@@ -49,9 +52,8 @@ def test_a_process_that_fails_is_an_error_never_a_refutation(tmp_path: Path, bod
 
 def test_a_text_that_dafny_dies_of_is_undecided(tmp_path: Path) -> None:
     """A model could end the run with it if it counted as the prover's failure."""
-    summary = "Dafny program verifier finished with 1 verified, 0 errors"
-    task = "Verifying Impl$$_module.__default.Probe ...\\n  [1 proof obligation]  verified"
-    dafny = script(tmp_path, f'grep -q "x + 1" program.dfy && kill -9 $$\nprintf "{task}\\n\\n{summary}\\n"')
+    (tmp_path / "says").write_text(f"{TASK}\n{SUMMARY}\n")
+    dafny = script(tmp_path, f'grep -q "x + 1" program.dfy && kill -9 $$\ncat {tmp_path}/says')
     assert dafny.verify(SPEC, "{ r := x + 1; }").verdict is Verdict.UNKNOWN
     assert dafny.verify(SPEC, "{ r := x + 2; }").verified
 

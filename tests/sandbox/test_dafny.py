@@ -64,6 +64,40 @@ def test_a_text_that_a_server_dies_of_goes_to_a_process() -> None:
     assert Dafny(servers=1).verify(SPEC, deep).verified
 
 
+SUM_SPEC = """method Sum(s: set<int>) returns (n: int)
+  ensures n == |set x | x in s && x > 7|"""
+SUM_BODY = """{
+  n := 0;
+  var todo, seen := s, {};
+  while todo != {}
+    decreases todo
+    invariant todo + seen == s && todo !! seen
+    invariant n == |set x | x in seen && x > 7|
+  {
+    var e: int :| e in todo;
+    var more := seen + {e};
+    assert (set x | x in more && x > 7) == (set x | x in seen && x > 7) + if e > 7 then {e} else {};
+    if e > 7 { n := n + 1; }
+    todo, seen := todo - {e}, more;
+  }
+}"""
+
+
+@needs_dafny
+def test_a_server_proves_what_a_process_proves() -> None:
+    """With the server's cache of verdicts on, which is its default, Z3 does not find this proof."""
+    assert Dafny(servers=0).verify(SUM_SPEC, SUM_BODY).verified
+    assert Dafny(servers=1).verify(SUM_SPEC, SUM_BODY).verified
+
+
+@needs_dafny
+def test_a_server_keeps_no_verdict() -> None:
+    dafny = Dafny(servers=1)
+    runs = [dafny.run(f"{SPEC}\n{{ r := x + 1; }}") for _ in range(2)]
+    assert [run is not None and judge(run, 1).verified for run in runs] == [True, True]
+    assert not any("cached" in run.output for run in runs if run)
+
+
 def test_a_stalled_process_takes_its_children_along(tmp_path: Path) -> None:
     dafny = script(tmp_path, f"sleep 300 &\necho $! >> {tmp_path}/children\nwait")
     assert dafny.verify(SPEC, "{ r := x + 1; }").verdict is Verdict.ERROR

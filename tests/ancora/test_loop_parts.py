@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ import pytest
 from selfplay.algos.ancora import supervised
 from selfplay.algos.ancora.advantages import Advantages
 from selfplay.algos.ancora.curriculum_step import as_used, take_in, task_of
-from selfplay.algos.ancora.data import load_data, read_demos
-from selfplay.algos.ancora.prompts import solver_messages
+from selfplay.algos.ancora.data import Data, Demonstrations, check_lengths, load_data, read_demos
+from selfplay.algos.ancora.prompts import Message, longest_prompt, solver_messages
 from selfplay.config.errors import ConfigError
 from selfplay.config.load import load_config
 from selfplay.curriculum.config import CurriculumConfig, NoveltyConfig
@@ -234,3 +235,26 @@ def test_a_root_among_the_held_out_is_refused(tmp_path: Path) -> None:
     path.write_text(GOOD)
     with pytest.raises(ConfigError, match="'a' is also a root"):
         load_data(load_config([f"algo.roots={path}", f"algo.eval.heldout={path}"]))
+
+
+def test_a_specification_without_room_is_named(tmp_path: Path) -> None:
+    """Roots and held-out ones as the proposer's seeds too, which takes more; other suites are only to be solved."""
+
+    def render(messages: Sequence[Message]) -> list[int]:
+        return [0] * sum(len(message["content"]) for message in messages)
+
+    path = tmp_path / "more.jsonl"
+    path.write_text(GOOD)
+    spec, asked = json.loads(GOOD)["spec"], {"style": "full", "language": "Dafny"}
+    longest, solve = longest_prompt(spec, render, **asked), len(render(solver_messages(spec, **asked)))
+    assert longest > solve
+    root = Root("a", spec)
+    nothing = Demonstrations("", 0, list)
+    for data, room in [
+        (Data([root], {"heldout": []}, nothing), longest),
+        (Data([], {"heldout": [root]}, nothing), longest),
+        (Data([], {"heldout": [], "other": [root]}, nothing), solve),
+    ]:
+        check_lengths(data, render, room, asked)
+        with pytest.raises(ConfigError, match=f"{room - 1} is not allowed; .* 'a' takes {room}"):
+            check_lengths(data, render, room - 1, asked)

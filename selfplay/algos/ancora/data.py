@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.resources import files
@@ -16,7 +16,7 @@ from selfplay.algos.ancora import families, grammar, prompts
 from selfplay.algos.ancora.config import AncoraConfig, WarmupConfig
 from selfplay.algos.ancora.demos import Demo, generate
 from selfplay.algos.ancora.grammar import name_key
-from selfplay.algos.ancora.prompts import proposer_messages, solver_messages
+from selfplay.algos.ancora.prompts import Message, longest_prompt, proposer_messages, solver_messages
 from selfplay.algos.runtime import languages
 from selfplay.backbones.cache import content_hash
 from selfplay.config.errors import ConfigError
@@ -80,6 +80,24 @@ def load_data(config: Config) -> Data:
     forbidden = {name_key(root.spec) for group in (roots, *suites.values()) for root in group}
     asked = {"style": config.backbone.prompts, "language": languages(config.sandbox)}
     return Data(roots, suites, _demonstrations(algo.warmup, forbidden, asked))
+
+
+def check_lengths(
+    data: Data, render: Callable[[Sequence[Message]], list[int]], limit: int, asked: Mapping[str, str]
+) -> None:
+    """Raise ConfigError where a specification has no room in its prompt.
+
+    `render` gives a conversation's token ids, so this takes the tokenizer and comes after the other checks.
+    """
+    rooms = [(root, longest_prompt(root.spec, render, **asked)) for root in (*data.roots, *data.heldout)]
+    others = [root for name, suite in data.suites.items() if name != "heldout" for root in suite]
+    rooms += [(root, len(render(solver_messages(root.spec, **asked)))) for root in others]
+    for root, length in rooms:
+        if length > limit:
+            raise ConfigError(
+                f"algo.max_prompt_tokens: {limit} is not allowed; the prompt of the specification {root.name!r} takes"
+                f" {length}"
+            )
 
 
 def _demonstrations(warmup: WarmupConfig, forbidden: set[str], asked: dict[str, str]) -> Demonstrations:

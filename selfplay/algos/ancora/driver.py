@@ -16,11 +16,10 @@ from typing import Any
 
 from selfplay.algos.ancora import collapse
 from selfplay.algos.ancora.config import AncoraConfig, RejectionConfig
-from selfplay.algos.ancora.data import Data, load_data
+from selfplay.algos.ancora.data import Data, check_lengths, load_data
 from selfplay.algos.ancora.episode import EPISODE, FACTORY, settings_of
 from selfplay.algos.ancora.evaluation import Examiner
 from selfplay.algos.ancora.position import Position
-from selfplay.algos.ancora.prompts import longest_prompt, solver_messages
 from selfplay.algos.ancora.rejection import Psv, Rft
 from selfplay.algos.ancora.rounds import WarmUp
 from selfplay.algos.ancora.stepper import AncoraStepper, Stepper
@@ -129,7 +128,7 @@ class AncoraRun:
         style, language = self.config.backbone.prompts, languages(self.config.sandbox)
         settings = settings_of(algo, self.config.sandbox, style, language)
         self.session = runtime.start(policy, [EpisodeSpec(EPISODE, FACTORY, settings)])
-        self._check_lengths(style, language)
+        check_lengths(self.data, self.session.render, algo.max_prompt_tokens, {"style": style, "language": language})
         prover = build_prover(self.config.sandbox)
         if isinstance(algo, RejectionConfig):
             self.stepper = BASELINES[algo.name](self.session, algo, prover, style, language, self.config.seed)
@@ -137,22 +136,6 @@ class AncoraRun:
             self.stepper = AncoraStepper(self.session, algo)
         self.examiner = Examiner(self.session, prover, algo, style, language, self.data.roots)
         self._go_to(self.store.latest())
-
-    def _check_lengths(self, style: str, language: str) -> None:
-        """Raise ConfigError where a specification of the data has no room in its prompt; it takes the tokenizer."""
-        asked = {"style": style, "language": language}
-        others = [root for name, suite in self.data.suites.items() if name != "heldout" for root in suite]
-        lengths = [
-            (root, longest_prompt(root.spec, self.session.render, **asked))
-            for root in (*self.data.roots, *self.data.heldout)
-        ]
-        lengths += [(root, len(self.session.render(solver_messages(root.spec, **asked)))) for root in others]
-        for root, length in lengths:
-            if length > self.algo.max_prompt_tokens:
-                raise ConfigError(
-                    f"algo.max_prompt_tokens: {self.algo.max_prompt_tokens} is not allowed; the prompt of the"
-                    f" specification {root.name!r} takes {length}"
-                )
 
     def _go_to(self, checkpoint: Checkpoint | None) -> None:
         """Drop what was written after a checkpoint and continue from it; None is the very start."""

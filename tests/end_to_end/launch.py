@@ -117,8 +117,12 @@ def summary_of(run_dir: Path) -> dict[str, Any]:
 
 def weights_of(run_dir: Path) -> dict[str, torch.Tensor]:
     """The weights in the last checkpoint."""
-    last = max((run_dir / "checkpoints").glob("step_*"))
-    path = next((last / "actor").glob("model_world_size_*_rank_0.pt"))
+    return weights_in(max((run_dir / "checkpoints").glob("step_*")))
+
+
+def weights_in(folder: Path) -> dict[str, torch.Tensor]:
+    """The weights of a state kept in a folder or below it."""
+    path = next(folder.rglob("model_world_size_*_rank_0.pt"))
     from torch.distributed.tensor import DTensor
 
     state = torch.load(path, map_location="cpu", weights_only=False)  # our own file, written seconds ago

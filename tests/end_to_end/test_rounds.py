@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from launch import Launch, metrics_of, nodes_of, runs, stable, summary_of, weights_of
+from launch import Launch, metrics_of, nodes_of, runs, stable, summary_of, weights_in, weights_of
 
 pytestmark = pytest.mark.slow
 
@@ -86,3 +86,23 @@ def test_a_run_killed_in_every_stage_ends_as_if_unbroken(unbroken: Path, tmp_pat
         [{k: v for k, v in row.items() if k not in drop} for row in summary_of(d)["warmup"]] for d in (again, unbroken)
     ]
     assert rows[0] == rows[1]
+
+
+@pytest.mark.timeout(1800)
+def test_a_round_that_harms_is_taken_back(tmp_path: Path, cache: Path) -> None:
+    """It is the last, its row says so, and what follows starts from the round before it: here, bit for bit."""
+    harmful = [*ROUNDS, "algo.warmup.cache=true", "algo.warmup.distill.stop_on_drop=true"]
+    harmful += ["algo.warmup.distill.lr=0.05", "algo.steps=1", "algo.optim.lr=0"]
+    launch = Launch(tmp_path, harmful, cache)
+    assert launch.wait(1200) == 0, launch.console()[-3000:]
+    table = summary_of(launch.run_dir)["warmup"]
+    assert [row["used"] for row in table] == [True, False]
+    assert table[1]["q_valid"] < table[0]["q_valid"]
+    kept = {path: note_of(path)["rounds"] for path in (cache / "warmup").iterdir()}
+    first = next(path for path, rounds in kept.items() if rounds == table[:1])
+    mine, theirs = weights_of(launch.run_dir), weights_in(first)
+    assert all(torch.equal(mine[name], theirs[name]) for name in theirs)
+
+
+def note_of(state: Path) -> dict[str, Any]:
+    return dict(json.loads((state / "note.json").read_text()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,44 @@ class VerusConfig:
     time_limit_s: float = 60.0
     cache: bool = True
     cache_path: str = ""
+
+
+PYTHON_BACKENDS = ("zygote", "bubblewrap")
+_PRELOAD = ("math", "fractions", "decimal", "itertools", "collections", "re")
+_MINIMUM = ("files", "writes", "sockets", "programs", "forks", "memory", "environment")  # what a probe could not do
+
+
+@dataclass(frozen=True)
+class PythonConfig:
+    """The sandbox for model-written Python.
+
+    `backend` is zygote (forked interpreters behind all layers) or bubblewrap (the `bwrap` command: slower, and not our
+    code). `minimum` are the layers without which it refuses to start; `python -m selfplay.sandbox.python` lists them.
+    `packages` are installed packages that programs may import besides the standard library; `preload` are imported
+    before they run, which makes their import free.
+    """
+
+    name: str = "python"
+    backend: str = "zygote"
+    slots: int = 2
+    wall_s: float = 30.0
+    memory_mib: int = 1024
+    tmp_mib: int = 16
+    processes: int = 32  # threads: a run has no other processes
+    output_kib: int = 64
+    packages: list[str] = field(default_factory=list)
+    preload: list[str] = field(default_factory=lambda: list(_PRELOAD))
+    minimum: list[str] = field(default_factory=lambda: list(_MINIMUM))
+
+    def check(self) -> None:
+        """Raise ValueError("key: reason") on a value that cannot work."""
+        if self.backend not in PYTHON_BACKENDS:
+            raise ValueError(f"backend: {self.backend!r} is not allowed; it is {' or '.join(PYTHON_BACKENDS)}")
+        for key in ("slots", "wall_s", "memory_mib", "tmp_mib", "processes", "output_kib"):
+            if getattr(self, key) <= 0:
+                raise ValueError(f"{key}: {getattr(self, key)} is not allowed; it must be above 0")
+        if self.memory_mib < 128:
+            raise ValueError(f"memory_mib: {self.memory_mib} is not allowed; an interpreter needs 128")
 
 
 ProverConfig = DafnyLiteConfig | DafnyConfig | VerusConfig

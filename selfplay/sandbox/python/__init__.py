@@ -1,0 +1,1 @@
+"""Model-written Python under guard: `pool.PythonSandbox` runs it, `zygote` is what runs on the other side."""

@@ -13,20 +13,20 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from selfplay.config.schema import Config
 from selfplay.engine.environment import apply
-from selfplay.engine.errors import WorkerLost
+from selfplay.engine.errors import RolloutFailed, WorkerLost
 from selfplay.engine.heartbeat import Heartbeat, Pulse
 from selfplay.engine.processes import new_token
 from selfplay.engine.reaper import Guard, start_guard, sweep_stale
 from selfplay.engine.session import EpisodeSpec, Session
 from selfplay.engine.watchdog import Watchdog
-from selfplay.runs.interrupt import StopRequest
+from selfplay.runs.interrupt import Interrupted, StopRequest
 from selfplay.runs.progress import Progress
 from selfplay.runs.rundir import RunDir
 from selfplay.runs.summary import ExitCode, Status, Summary, read_summary, write_summary
@@ -156,6 +156,31 @@ class Runtime:
     def _force(self) -> None:
         if self._guard is not None:
             self._guard.clean_up(grace_s=0.0)
+
+
+class Loop(Protocol):
+    """A system's outer loop, as far as its ending goes."""
+
+    saved_step: int
+
+    def save(self) -> None: ...
+
+
+def conclude(runtime: Runtime, loop: Loop, work: Callable[[], str]) -> int:
+    """Do a loop's work and write how it ended; `work` returns why it ended early, if it did. The exit code."""
+    try:
+        return runtime.finish(ExitCode.FINISHED, work())
+    except Interrupted:
+        loop.save()
+        return runtime.finish(ExitCode.INTERRUPTED, "stopped on request")
+    except WorkerLost as error:
+        if runtime.stop_requested:  # the signal reached the workers as well: the last checkpoint is what there is
+            return runtime.finish(ExitCode.INTERRUPTED, f"stopped on request; step {loop.saved_step} is saved")
+        log.exception("a worker was lost")
+        return runtime.finish(ExitCode.WORKER_LOST, f"{error}; resume=auto continues from step {loop.saved_step}")
+    except RolloutFailed as error:
+        log.exception("the rollout failed")
+        return runtime.finish(ExitCode.FAILED, str(error))
 
 
 def languages(sandbox: Any) -> str:

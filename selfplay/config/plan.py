@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from selfplay.algos.anchorloop.config import AnchorLoopConfig
 from selfplay.algos.ancora.config import AncoraConfig, RejectionConfig
 from selfplay.config.load import to_yaml
 from selfplay.config.schema import Config
@@ -18,7 +19,7 @@ def describe(config: Config) -> str:
         to_yaml(config).rstrip(),
         "",
         "# placement",
-        *_table(placement(config.cluster)),
+        *_table(placement(config.cluster, frozen=isinstance(config.algo, AnchorLoopConfig))),
         "",
         "# steps",
         *(f"{number}. {line}" for number, line in enumerate(steps, start=1)),
@@ -28,13 +29,12 @@ def describe(config: Config) -> str:
     return "\n".join(parts)
 
 
-def placement(cluster: ClusterConfig) -> list[tuple[str, str]]:
-    """Process groups and where they run."""
+def placement(cluster: ClusterConfig, frozen: bool) -> list[tuple[str, str]]:
+    """Process groups and where they run; `frozen`: a server for a frozen model is one of them."""
     ranks, tensor_parallel = cluster.world_size, cluster.rollout.tensor_parallel
     cpu = cluster.device == "cpu"
     where = f"{cluster.nodes} machine{'s' if cluster.nodes > 1 else ''}"
     rank = f"{cluster.fsdp.threads} threads, gloo" if cpu else "one GPU each, nccl"
-    frozen = f"{cluster.frozen_servers} x vLLM {cluster.device}" if cluster.frozen_servers else "none"
     shards = f", {tensor_parallel} GPUs each" if tensor_parallel > 1 else ""
     ray = f"joins {cluster.ray_address}" if cluster.ray_address else f"started here, {cluster.object_store_mib} MiB"
     return [
@@ -42,7 +42,7 @@ def placement(cluster: ClusterConfig) -> list[tuple[str, str]]:
         ("Ray", ray),
         ("FSDP ranks", f"{ranks} on {where} ({cluster.device}, {cluster.fsdp.dtype}, {rank})"),
         ("vLLM replicas", f"{ranks // tensor_parallel} ({cluster.device}, {cluster.rollout.dtype}{shards})"),
-        ("frozen servers", frozen),
+        ("frozen servers", f"1 x vLLM {cluster.device}" if frozen else "none"),
         ("agent-loop workers", f"{cluster.rollout.agent_workers} (sessions and the verifier)"),
     ]
 
@@ -85,7 +85,40 @@ def ancora_steps(config: Config) -> list[str]:
     return phases
 
 
-STEPS: dict[str, Callable[[Config], list[str]]] = dict.fromkeys(("ancora", "rft", "psv"), ancora_steps)
+def anchorloop_steps(config: Config) -> list[str]:
+    """The phases of an AnchorLoop run."""
+    algo: AnchorLoopConfig = config.algo
+    curriculum, executor, group = algo.curriculum, algo.executor, algo.executor.group
+    batch, groups = curriculum.prompts * curriculum.tasks_per_prompt, 2 if algo.uses_frontier else 1
+    phases = [f"backbone: {config.backbone.name} ({config.backbone.kind}), built or taken from the cache"]
+    if algo.warmup.steps:
+        phases.append(
+            f"warm-up: {algo.warmup.steps} supervised steps of {algo.warmup.batch_size} sequences from"
+            f" {algo.warmup.n_demos} generated demonstrations, lr {algo.warmup.lr:g}"
+        )
+    tasks = algo.eval.heldout or "the held-out tasks"
+    phases += [
+        f"evaluation before: {algo.eval.samples} rollouts of the executor at each of {tasks}",
+        f"{algo.iterations} iterations: the anchor becomes the executor"
+        + (f" every {algo.anchor.refresh_every}" if algo.anchor.refresh_every else " never (it stays the backbone)"),
+        f"  curriculum: {curriculum.steps} steps of {batch} tasks ({curriculum.prompts} prompts x"
+        f" {curriculum.tasks_per_prompt}), each put to {groups} groups of G={group} of the frozen model;"
+        f" lr {algo.optim.curriculum_lr:g}",
+        f"  pool: {algo.pool.tasks} tasks, filter {algo.pool.filter}",
+        f"  anchor: G={group} rollouts a task, {'once an iteration' if algo.anchor.cache else 'at every step'}"
+        if algo.uses_anchor
+        else "  anchor: not used",
+        f"  executor: up to {executor.batches} batches of {executor.tasks_per_step} tasks x G={group},"
+        f" {executor.inner_steps} steps each; alpha {executor.adpo.alpha:g}, lr {algo.optim.lr:g}",
+        "evaluation after: as before",
+    ]
+    return phases
+
+
+STEPS: dict[str, Callable[[Config], list[str]]] = {
+    **dict.fromkeys(("ancora", "rft", "psv"), ancora_steps),
+    **dict.fromkeys(("anchorloop", "agent0"), anchorloop_steps),
+}
 
 
 def _table(rows: list[tuple[str, str]]) -> list[str]:

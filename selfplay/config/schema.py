@@ -10,17 +10,24 @@ from typing import Any
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, OmegaConf
 
+from selfplay.algos.anchorloop.config import AnchorLoopConfig
 from selfplay.algos.ancora.config import AncoraConfig, RejectionConfig
 from selfplay.backbones.config import BackboneConfig
 from selfplay.engine.config import ClusterConfig
 from selfplay.runs.config import LoggingConfig
-from selfplay.sandbox.config import DafnyConfig, DafnyLiteConfig, VerusConfig
+from selfplay.sandbox.config import DafnyConfig, DafnyLiteConfig, PythonConfig, VerusConfig
 
 # Groups whose members differ in their fields. A new system or sandbox adds its dataclass here; the file of the same
 # name in conf/<group>/ starts from it with `defaults: [<name>_schema]`.
 SCHEMAS: dict[str, dict[str, type]] = {
-    "algo": {"ancora": AncoraConfig, "rft": RejectionConfig, "psv": RejectionConfig},
-    "sandbox": {"dafny": DafnyConfig, "dafny_lite": DafnyLiteConfig, "verus": VerusConfig},
+    "algo": {
+        "ancora": AncoraConfig,
+        "rft": RejectionConfig,
+        "psv": RejectionConfig,
+        "anchorloop": AnchorLoopConfig,
+        "agent0": AnchorLoopConfig,
+    },
+    "sandbox": {"dafny": DafnyConfig, "dafny_lite": DafnyLiteConfig, "verus": VerusConfig, "python": PythonConfig},
 }
 
 GROUPS = ("algo", "backbone", "sandbox", "cluster", "logging", "experiment")

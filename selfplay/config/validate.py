@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from selfplay.algos.anchorloop.config import AnchorLoopConfig
 from selfplay.config.schema import Config
 
 ROLES = ("proposer", "solver")
@@ -30,8 +31,48 @@ def _own_checks(node: Any, prefix: str) -> Iterator[str]:
 
 
 def _across(config: Config) -> Iterator[str]:
-    """Combinations of components that cannot work: a prompt with its answer must fit wherever it goes."""
-    algo, cluster = config.algo, config.cluster
+    """Combinations of components that cannot work."""
+    loop = isinstance(config.algo, AnchorLoopConfig)
+    if loop != (config.sandbox.name == "python"):
+        allowed = "python" if loop else "dafny, dafny_lite or verus"
+        yield f"sandbox: {config.sandbox.name!r} is not allowed with algo={config.algo.name}; it is {allowed}"
+        return
+    yield from _anchorloop(config) if loop else _ancora(config)
+    longest = config.algo.max_prompt_tokens + config.algo.max_response()
+    for key, tokens in (
+        ("cluster.rollout.max_num_batched_tokens", config.cluster.rollout.max_num_batched_tokens),
+        ("cluster.fsdp.max_tokens_per_rank", config.cluster.fsdp.max_tokens_per_rank),
+    ):
+        if tokens < longest:
+            yield f"{key}: {tokens} is not allowed; it must be at least {longest}, the longest prompt with its answer"
+
+
+def _anchorloop(config: Config) -> Iterator[str]:
+    algo: AnchorLoopConfig = config.algo
+    room = config.backbone.max_positions - algo.max_prompt_tokens
+    for role in (algo.curriculum, algo.executor):
+        key = f"algo.{'curriculum' if role is algo.curriculum else 'executor'}.rollouts.max_tokens"
+        tokens = role.rollouts.max_tokens
+        if config.backbone.kind == "tiny" and tokens > room:
+            yield (
+                f"{key}: {tokens} is not allowed; it must be at most {room}, which algo.max_prompt_tokens="
+                f"{algo.max_prompt_tokens} leaves of backbone.max_positions={config.backbone.max_positions}"
+            )
+    if not algo.warmup.steps:
+        return
+    ranks = config.cluster.world_size
+    if algo.warmup.batch_size % ranks:
+        yield f"algo.warmup.batch_size: {algo.warmup.batch_size} is not allowed; it must be a multiple of {ranks} ranks"
+    if config.backbone.prompts != "compact":
+        yield (
+            f"algo.warmup.steps: {algo.warmup.steps} is not allowed with backbone.prompts={config.backbone.prompts};"
+            " the demonstrations are for compact prompts"
+        )
+
+
+def _ancora(config: Config) -> Iterator[str]:
+    """A prompt with its answer must fit wherever it goes, and the rest."""
+    algo = config.algo
     if config.sandbox.name == "verus":
         for key, value in (("algo.roots", algo.roots), ("algo.eval.heldout", algo.eval.heldout)):
             if not value:
@@ -58,13 +99,6 @@ def _across(config: Config) -> Iterator[str]:
                 f" {algo.max_response()} tokens, and {room} are left of"
                 f" backbone.max_positions={config.backbone.max_positions}"
             )
-    longest = prompt + algo.max_response()
-    for key, tokens in (
-        ("cluster.rollout.max_num_batched_tokens", cluster.rollout.max_num_batched_tokens),
-        ("cluster.fsdp.max_tokens_per_rank", cluster.fsdp.max_tokens_per_rank),
-    ):
-        if tokens < longest:
-            yield f"{key}: {tokens} is not allowed; it must be at least {longest}, the longest prompt with its answer"
 
 
 def _warm_up(config: Config) -> Iterator[str]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import math
 import traceback
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import torch
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
 
-from selfplay.engine.episode import Episode, Message, Row, Sample, seed_of
+from selfplay.engine.episode import Episode, Row
+from selfplay.engine.sampling import ClientSampler
 
 
 class RowOutput(AgentLoopOutput):
@@ -42,12 +42,12 @@ def to_output(row: Row) -> RowOutput:
         "role": row.role,
         "group": row.group,
         "record": json.dumps(row.record, ensure_ascii=False),
-        "clip_high": row.clip_high,
+        "clip_high": math.nan if row.clip_high is None else row.clip_high,
     }
     return RowOutput(
         prompt_ids=row.prompt_ids,
         response_ids=row.response_ids,
-        response_mask=row.mask,
+        response_mask=row.mask if row.trained else [0] * len(row.mask),
         response_logprobs=row.log_probs,
         reward_score=float(row.reward),  # set, or verl's reward loop is asked for one
         num_turns=1,
@@ -62,56 +62,6 @@ def build_episode(factory: str, settings: str) -> Episode:
     module, name = factory.split(":")
     episode: Episode = getattr(importlib.import_module(module), name)(json.loads(settings))
     return episode
-
-
-class SessionSampler:
-    """`Sampler` of one session; see `selfplay.engine.episode`."""
-
-    def __init__(self, loop: EpisodeLoop, defaults: dict[str, Any], seed_key: tuple[Any, ...]) -> None:
-        self.loop, self.defaults, self.seed_key = loop, defaults, seed_key
-
-    def render(self, messages: Sequence[Message]) -> list[int]:
-        return render(self.loop.tokenizer, messages)
-
-    def encode(self, text: str) -> list[int]:
-        return list(self.loop.tokenizer.encode(text, add_special_tokens=False))
-
-    def decode(self, token_ids: Sequence[int]) -> str:
-        return str(self.loop.tokenizer.decode(list(token_ids), skip_special_tokens=True))
-
-    async def sample(
-        self,
-        prompt_ids: list[int],
-        *,
-        max_tokens: int,
-        key: Sequence[Any],
-        stop: Sequence[str] = (),
-        temperature: float | None = None,
-        frozen: bool = False,
-    ) -> Sample:
-        params = dict(self.defaults, max_tokens=max_tokens)
-        if temperature is not None:
-            params["temperature"] = temperature
-        if stop:
-            params |= {"stop": list(stop), "include_stop_str_in_output": True}
-        if self.loop.deterministic:
-            params["seed"] = seed_of(*self.seed_key, *key)
-        client = self.loop.server_manager.frozen if frozen else self.loop.server_manager
-        out = await client.generate(request_id=uuid4().hex, prompt_ids=prompt_ids, sampling_params=params)
-        ids = list(out.token_ids)
-        return Sample(
-            token_ids=ids,
-            log_probs=list(out.log_probs or [0.0] * len(ids)),
-            text=self.decode(ids),
-            finished=len(ids) < max_tokens or (bool(ids) and ids[-1] == self.loop.tokenizer.eos_token_id),
-            extra=out.extra_fields,
-        )
-
-
-def render(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
-    """Token ids of a chat with the assistant's turn opened."""
-    text = tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True)
-    return list(tokenizer.encode(text, add_special_tokens=False))
 
 
 class EpisodeLoop(AgentLoopBase):
@@ -138,7 +88,8 @@ class EpisodeLoop(AgentLoopBase):
             kwargs["global_steps"],
             int(kwargs["index"]),
         )
-        sampler = SessionSampler(self, sampling_params, (self.run_seed, step, index, session))
+        seeds = (self.run_seed, step, index, session) if self.deterministic else None
+        sampler = ClientSampler(self.server_manager, self.tokenizer, sampling_params, seeds)
         try:
             episode = build_episode(self.factory, self.settings)
             rows = await episode.run(json.loads(kwargs["task"]), session, uid, sampler)

@@ -53,7 +53,6 @@ class ClusterConfig:
     device: str = "cpu"  # cpu | cuda
     nodes: int = 1
     ranks_per_node: int = 1
-    frozen_servers: int = 0  # replicas of the frozen-model group beside the trainer
     deterministic: bool = True  # request seeds, fixed row order: one seed, one result
     ray_address: str = ""  # empty: start Ray on this machine; otherwise join this cluster
     object_store_mib: int = 300
@@ -87,8 +86,6 @@ class ClusterConfig:
         for key, dtype in (("rollout.dtype", self.rollout.dtype), ("fsdp.dtype", self.fsdp.dtype)):
             if dtype not in ("float32", "bfloat16"):
                 raise ValueError(f"{key}: {dtype!r} is not allowed; it is float32 or bfloat16")
-        if self.frozen_servers not in (0, 1):
-            raise ValueError(f"frozen_servers: {self.frozen_servers} is not allowed; it is 0 or 1")
         if self.device == "cpu":
             if self.rollout.tensor_parallel != 1:
                 got = self.rollout.tensor_parallel

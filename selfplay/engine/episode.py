@@ -47,7 +47,8 @@ class Row:
     reward: float
     record: dict[str, Any]  # JSON values for people and metrics: verdict, text, reason ...
     extra: Mapping[str, Any] = field(default_factory=dict)
-    clip_high: float = 0.2
+    clip_high: float | None = None  # the ratio's upper bound for this row, where it is not the policy's
+    trained: bool = True  # False: logged, and in no update
 
     @classmethod
     def of(

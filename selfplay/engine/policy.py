@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+WEIGHTS = "model.safetensors"  # of an exported policy
 LEAST_BUCKET_MIB, VERL_BUCKET_MIB = 16, 2048
 
 
@@ -21,10 +22,11 @@ class PolicySpec:
     top_p: float = 1.0
     clip_ratio: float = 0.2
     grad_clip: float = 1.0
+    update_epochs: int = 1  # optimizer steps on the rows of one step; from the second on, the clip bound acts
     weight_decay: float = 0.0
     kl_coef: float = 0.0  # above 0: a frozen reference of `model_path` joins the loss (low_var_kl)
     entropy_coef: float = 0.0
-    frozen_model: Path | str | None = None
+    frozen_model: Path | str | None = None  # a server beside the trainer starts with these weights
 
 
 def bucket_mib(model_path: str | Path) -> int:

@@ -10,17 +10,17 @@ import asyncio
 import logging
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 from uuid import uuid4
 
 from selfplay.engine.config import ClusterConfig
 from selfplay.engine.environment import apply
-from selfplay.engine.episode import Message, Sample, Task, seed_of
+from selfplay.engine.episode import Message, Sample, Sampler, Task, seed_of
 from selfplay.engine.errors import EngineError, RolloutFailed, WorkerLost
 from selfplay.engine.heartbeat import Heartbeat
 from selfplay.engine.liveness import check_alive, worker_processes
@@ -28,6 +28,7 @@ from selfplay.engine.policy import PolicySpec
 from selfplay.engine.startup import EpisodeSpec, Loading, episodes_yaml, start_ray, start_trainer
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 TIMINGS = {  # verl's name for a part of the step -> ours
     "gen": "generate",
@@ -89,6 +90,7 @@ class Session:
                     self.policy, self.cluster, agent_yaml, self.seed, self.log_dir, self.heartbeat, loading
                 )
                 self._trainer.replay_buffer.check = self.check_alive
+                self._use_policy_loss()
         self._watched = worker_processes(self.run_token)
 
     def close(self) -> None:
@@ -148,7 +150,7 @@ class Session:
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of a chat with the assistant's turn opened."""
-        from selfplay.engine.agent_loop import render
+        from selfplay.engine.sampling import render
 
         return render(self.tokenizer, messages)
 
@@ -192,7 +194,7 @@ class Session:
         Give it 5-20 steps a call: verl unbinds the whole batch for every mini-batch.
         """
         from verl.utils import tensordict_utils as tu
-        from verl.workers.utils.losses import ppo_loss, sft_loss
+        from verl.workers.utils.losses import sft_loss
 
         from selfplay.engine.sft import sft_batch
 
@@ -205,12 +207,15 @@ class Session:
                 batch = sft_batch(pairs, batch_size, self.cluster.fsdp.max_tokens_per_rank, pad)
                 return [float(x) for x in tu.get(workers.update_actor(batch), "metrics")["loss"]]
             finally:
-                workers.set_loss_fn(partial(ppo_loss, config=self._actor_config()))
+                self._use_policy_loss()
 
-    def _actor_config(self) -> Any:
+    def _use_policy_loss(self) -> None:
         from verl.utils.config import omega_conf_to_dataclass
 
-        return omega_conf_to_dataclass(self._trainer.config.actor_rollout_ref.actor)
+        from selfplay.engine.losses import row_clip_loss
+
+        config = omega_conf_to_dataclass(self._trainer.config.actor_rollout_ref.actor)
+        self._trainer.actor_rollout_wg.set_loss_fn(partial(row_clip_loss, config=config))
 
     def reset_optimizer(self) -> None:
         """Forget the optimizer's moments, as between warm-up and reinforcement."""
@@ -237,6 +242,23 @@ class Session:
     def anchor_reference(self) -> None:
         """Make the present policy the reference of the KL term (`kl_coef` above 0), as after the warm-up."""
         self._trainer.actor_rollout_wg.anchor_reference()
+
+    def export(self, folder: Path) -> str:
+        """Write the policy's weights to `folder` in Hugging Face's names, whole or not at all; their SHA-256."""
+        with self.heartbeat.phase("export"), self._naming_losses():
+            digests: list[str] = self._trainer.actor_rollout_wg.export(str(folder))
+        return digests[0]
+
+    def refresh_frozen(self, folder: Path) -> None:
+        """Give the frozen group the weights that `export` wrote to `folder`."""
+        import ray
+
+        frozen = self._trainer.frozen
+        if frozen is None:
+            raise EngineError("this session has no frozen-model server")
+        with self.heartbeat.phase("refresh the anchor"), self._naming_losses():
+            ray.get(frozen.handle.collective_rpc.remote("load_folder", args=(str(folder),)))
+            ray.get(frozen.handle.clear_kv_cache.remote())  # computed with the old weights
 
     def set_step(self, step: int) -> None:
         """Number of the next step; the request seeds follow from it."""
@@ -274,7 +296,7 @@ class Session:
         if frozen:
             client = client.frozen
             if client is None:
-                raise EngineError("this session has no frozen-model server: set cluster.frozen_servers=1")
+                raise EngineError("this session has no frozen-model server")
         params = {"temperature": temperature, "top_p": top_p, "logprobs": True, "max_tokens": max_tokens}
         done, base = 0, self.seed if seed is None else seed
 
@@ -292,6 +314,47 @@ class Session:
 
         async def everything() -> list[Sample]:
             return await asyncio.gather(*[one(i, ids) for i, ids in enumerate(prompts)])
+
+        with self._naming_losses():
+            return asyncio.run(everything())
+
+    def run_all(
+        self,
+        work: Sequence[Callable[[Sampler], Awaitable[T]]],
+        *,
+        seed_key: Sequence[Any],
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        on_done: Callable[[int, T], None] | None = None,
+        at_once: int = 256,
+        names: Sequence[str] | None = None,
+    ) -> list[T]:
+        """Run the driver's own sampling, `at_once` pieces of it at a time.
+
+        The draws of a piece follow from the session's seed, `seed_key` and its name, which is its place unless `names`
+        are given. `on_done(place, result)` is called as soon as a piece is ready. Results are in the order of `work`.
+        """
+        from selfplay.engine.sampling import ClientSampler
+
+        client, done = self._trainer.get_llm_client(), 0
+        params = {"temperature": temperature, "top_p": top_p, "logprobs": True}
+
+        async def one(place: int, piece: Callable[[Sampler], Awaitable[T]], gate: asyncio.Semaphore) -> T:
+            nonlocal done
+            sampler = ClientSampler(
+                client, self.tokenizer, params, (self.seed, *seed_key, names[place] if names else place)
+            )
+            async with gate:
+                result = await piece(sampler)
+            done += 1
+            self.heartbeat.beat("rollouts", done, len(work))
+            if on_done is not None:
+                on_done(place, result)
+            return result
+
+        async def everything() -> list[T]:
+            gate = asyncio.Semaphore(at_once)
+            return await asyncio.gather(*[one(place, piece, gate) for place, piece in enumerate(work)])
 
         with self._naming_losses():
             return asyncio.run(everything())

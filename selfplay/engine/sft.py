@@ -9,7 +9,7 @@ from tensordict import TensorDict
 from verl.utils import tensordict_utils as tu
 from verl.utils.dataset.dataset_utils import DatasetPadMode
 
-Pair = tuple[list[int], list[int]]  # prompt ids, response ids
+Pair = tuple[list[int], list[int]] | tuple[list[int], list[int], list[int]]  # prompt ids, response ids, and its mask
 
 
 def jagged(rows: Sequence[Sequence[int]]) -> torch.Tensor:
@@ -24,12 +24,17 @@ def sequences(pairs: Sequence[Pair]) -> TensorDict:
     """
     return tu.get_tensordict(
         {
-            "input_ids": jagged([p + r for p, r in pairs]),
-            "position_ids": jagged([range(len(p) + len(r)) for p, r in pairs]),
-            "loss_mask": jagged([[0] * len(p) + [1] * len(r) for p, r in pairs]),
+            "input_ids": jagged([pair[0] + pair[1] for pair in pairs]),
+            "position_ids": jagged([range(len(pair[0]) + len(pair[1])) for pair in pairs]),
+            "loss_mask": jagged([[0] * len(pair[0]) + _mask(pair) for pair in pairs]),
         },
         {},
     )
+
+
+def _mask(pair: Pair) -> list[int]:
+    """1 for what is to be imitated: all of the response, or what the pair says of it."""
+    return pair[2] if len(pair) == 3 else [1] * len(pair[1])
 
 
 def sft_batch(pairs: Sequence[Pair], batch_size: int, max_tokens_per_rank: int, pad_token_id: int) -> TensorDict:

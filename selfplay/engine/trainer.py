@@ -44,6 +44,7 @@ class RowView:
     reward: float
     tokens: int  # tokens the policy wrote
     entropy: float  # of the policy, nats, mean over those tokens
+    trained: bool  # False: masked out of the loss
     record: dict[str, Any]
 
 
@@ -187,6 +188,7 @@ class SelfPlayTrainer(PPOTrainerSync):
                     reward=float(scores[i].sum()),
                     tokens=int(masks[i].sum()),
                     entropy=float((entropies[i] * masks[i]).sum() / max(1, int(masks[i].sum()))),
+                    trained=bool(masks[i].any()),
                     record=json.loads(record[i]),
                 )
                 for i in real
@@ -214,6 +216,8 @@ class SelfPlayTrainer(PPOTrainerSync):
                 "temperature": self.config.actor_rollout_ref.rollout.temperature,
             }
         )
+        if not any(row.trained for row in self.rows):
+            return batch  # a loss over no token is 0/0
         with self.heartbeat.phase("update"):
             output = self.actor_rollout_wg.update_actor(batch)
         output = rename_dict(output["metrics"], "actor/")

@@ -49,6 +49,7 @@ def _actor(policy: PolicySpec, cluster: ClusterConfig, seed: int) -> list[str]:
         f"{actor}.optim.clip_grad={policy.grad_clip}",
         f"{actor}.optim.lr_warmup_steps=0",
         f"{actor}.ppo_mini_batch_size=1",
+        f"{actor}.ppo_epochs={policy.update_epochs}",
         f"{actor}.use_dynamic_bsz=True",
         f"{actor}.ppo_max_token_len_per_gpu={cluster.fsdp.max_tokens_per_rank}",
         f"{actor}.use_kl_loss={_flag(policy.kl_coef > 0)}",
@@ -105,6 +106,8 @@ def _rollout(policy: PolicySpec, cluster: ClusterConfig, agent_yaml: Path, seed:
         f"{prefix}.agent.num_workers={rollout.agent_workers}",
         f"{prefix}.agent.agent_loop_config_path='{agent_yaml}'",
     ]
+    if policy.frozen_model is not None and not on_cpu:
+        out.append(f"+{prefix}.engine_kwargs.vllm.worker_extension_cls=selfplay.engine.vllm_extension.FrozenWeights")
     if cluster.world_size == rollout.tensor_parallel:  # one server
         out.append(f"{prefix}.router_config_path='{router_yaml(agent_yaml.parent)}'")
     if on_cpu:

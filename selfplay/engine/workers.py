@@ -10,12 +10,14 @@ import hashlib
 import os
 import random
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from safetensors.torch import save_file
 from verl.single_controller.base.decorator import Dispatch, register
 from verl.utils import tensordict_utils as tu
 from verl.workers.engine import EngineRegistry
@@ -24,6 +26,7 @@ from verl.workers.engine_workers import ActorRolloutRefWorker, TrainingWorker
 
 from selfplay.engine.environment import FSDP_THREADS
 from selfplay.engine.micro_batches import sorted_by_length
+from selfplay.engine.policy import WEIGHTS
 from selfplay.engine.processes import own_socket
 
 ON_CPU = os.environ.get("VERL_PLATFORM") == "cpu"
@@ -123,6 +126,20 @@ class PolicyWorker(ActorRolloutRefWorker):
         """Give the reference model, if there is one, the actor's present weights: what the KL term holds on to."""
         if self.ref is not None:
             self.ref.engine.module.load_state_dict(self.actor.engine.module.state_dict())
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def export(self, folder: str) -> str:
+        """Write the whole weights as `folder/model.safetensors`, by rank 0; the file's SHA-256, "" on other ranks."""
+        tensors, _ = self.actor.engine.get_per_tensor_param()
+        whole = {name: tensor.detach().cpu().clone() for name, tensor in tensors}  # every rank takes part
+        if dist.get_rank() != 0:
+            return ""
+        path = Path(folder, WEIGHTS)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{WEIGHTS}.{os.getpid()}")
+        save_file(whole, partial)
+        os.replace(partial, path)
+        return hashlib.sha256(path.read_bytes()).hexdigest()
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def perturb(self, scale: float) -> None:

@@ -59,7 +59,7 @@ class AdpoConfig:
 
 @dataclass(frozen=True)
 class TaskAdvantages:
-    """One task's current group. Vectors of shape (G,); `trained` is False for an unresolved group, whose values are 0."""
+    """One task's current group; vectors of shape (G,). An unresolved one is not `trained` on: its values are 0."""
 
     values: Vector
     current: Vector

@@ -83,6 +83,7 @@ class Summary:
     throughput: dict[str, float] = field(default_factory=dict)  # e.g. tokens_per_s, rows_per_s
     timing_s: dict[str, float] = field(default_factory=dict)  # phase -> seconds
     warmup: list[dict[str, Any]] = field(default_factory=list)  # a row for each round of the warm-up
+    iterations: list[dict[str, Any]] = field(default_factory=list)  # a row for each of an outer loop's
     gain: dict[str, float] = field(default_factory=dict)  # after - before: mean, low, high (bootstrap over problems)
     message: str = ""  # one line: why the run ended as it did
 
@@ -99,6 +100,7 @@ class Summary:
             "throughput": self.throughput,
             "timing_s": self.timing_s,
             "warmup": self.warmup,
+            "iterations": self.iterations,
             "message": self.message,
         }
 
@@ -124,6 +126,7 @@ class Summary:
             throughput=dict(data["throughput"]),
             timing_s=dict(data["timing_s"]),
             warmup=list(data.get("warmup", [])),
+            iterations=list(data.get("iterations", [])),
             gain=dict(evals.get("gain", {})),
             message=data["message"],
         )

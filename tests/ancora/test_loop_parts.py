@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from selfplay.algos.ancora import supervised
+from selfplay.algos import supervised
 from selfplay.algos.ancora.advantages import Advantages
 from selfplay.algos.ancora.curriculum_step import as_used, take_in, task_of
 from selfplay.algos.ancora.data import Data, Demonstrations, check_lengths, load_data, read_demos

@@ -195,13 +195,13 @@ def test_dry_run_prints_settings_placement_and_steps(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     sizes = ["algo.seeds_per_step=3", "algo.proposals_per_seed=5", "algo.attempts_per_spec=7", "algo.steps=11"]
-    assert main(["dry_run=true", "cluster.ranks_per_node=2", "cluster.frozen_servers=1", *sizes]) == 0
+    assert main(["dry_run=true", "cluster.ranks_per_node=2", *sizes]) == 0
     out = capsys.readouterr().out
     for heading in ("# settings", "# placement", "# steps", "# run directory"):
         assert heading in out
     assert "FSDP ranks          2 on 1 machine (cpu, float32" in out
     assert "vLLM replicas       2 (cpu, float32)" in out
-    assert "frozen servers      1 x vLLM cpu" in out
+    assert "frozen servers      none" in out
     assert "11 steps" in out
     assert "15 proposals (N=5 a seed) and up to 105 attempts (K=7 a proposal), so 15 to 120 rows" in out
     assert not list(tmp_path.iterdir())

@@ -14,9 +14,9 @@ pytestmark = pytest.mark.slow
 
 ROUNDS = (
     "algo.steps=3",
-    "algo.seeds_per_step=4",
+    "algo.seeds_per_step=8",  # enough that every round verifies something
     "algo.proposals_per_seed=2",
-    "algo.attempts_per_spec=4",
+    "algo.attempts_per_spec=8",
     "algo.warmup.rounds=2",
     "algo.warmup.cache=false",
     "algo.warmup.distill.steps=3",

@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 
 def toy_session(log_dir: Path, token: str, *, ranks: int = 1, frozen: bool = True) -> Session:
     """A started session of the toy system on the untrained embedded backbone."""
-    cluster = ClusterConfig(ranks_per_node=ranks, frozen_servers=int(frozen))
+    cluster = ClusterConfig(ranks_per_node=ranks)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     if str(HERE) not in sys.path:
         sys.path.insert(0, str(HERE))

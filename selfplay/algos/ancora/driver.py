@@ -23,23 +23,21 @@ from selfplay.algos.ancora.position import Position
 from selfplay.algos.ancora.rejection import Psv, Rft
 from selfplay.algos.ancora.rounds import WarmUp
 from selfplay.algos.ancora.stepper import AncoraStepper, Stepper
-from selfplay.algos.ancora.supervised import store as store_state
-from selfplay.algos.runtime import Runtime, languages
+from selfplay.algos.runtime import Runtime, conclude, languages
+from selfplay.algos.supervised import store as store_state
 from selfplay.config.errors import ConfigError
 from selfplay.config.schema import Config
 from selfplay.curriculum.curriculum import Curriculum
 from selfplay.curriculum.persistence import PoolError
-from selfplay.engine.errors import RolloutFailed, WorkerLost
 from selfplay.engine.session import EpisodeSpec, Session, StepResult
 from selfplay.objectives.intervals import bootstrap_difference
 from selfplay.runs.checkpoints import Checkpoint, CheckpointStore
 from selfplay.runs.files import read_jsonl, to_json, write_atomic
-from selfplay.runs.interrupt import Interrupted
 from selfplay.runs.loggers import MetricLoggers
 from selfplay.runs.metrics import MetricsLog
 from selfplay.runs.rollouts import RolloutWriter
 from selfplay.runs.rundir import RunDir
-from selfplay.runs.summary import EvalScore, ExitCode, Summary
+from selfplay.runs.summary import EvalScore, Summary
 from selfplay.sandbox.registry import build_prover
 
 log = logging.getLogger(__name__)
@@ -52,24 +50,7 @@ def run(config: Config, run_dir: RunDir) -> int:
     data = load_data(config)
     with Runtime(config, run_dir) as runtime:
         loop = AncoraRun(config, run_dir, runtime, data)
-        try:
-            loop.start()
-            WarmUp(loop).go()
-            loop.evaluate_before()
-            message = loop.train()
-            loop.evaluate_after()
-            return runtime.finish(ExitCode.FINISHED, message)
-        except Interrupted:
-            loop.save()
-            return runtime.finish(ExitCode.INTERRUPTED, "stopped on request")
-        except WorkerLost as error:
-            if runtime.stop_requested:  # the signal reached the workers as well: the last checkpoint is what there is
-                return runtime.finish(ExitCode.INTERRUPTED, f"stopped on request; step {loop.saved_step} is saved")
-            log.exception("a worker was lost")
-            return runtime.finish(ExitCode.WORKER_LOST, f"{error}; resume=auto continues from step {loop.saved_step}")
-        except RolloutFailed as error:
-            log.exception("the rollout failed")
-            return runtime.finish(ExitCode.FAILED, str(error))
+        return conclude(runtime, loop, loop.go)
 
 
 class AncoraRun:
@@ -101,6 +82,15 @@ class AncoraRun:
         except PoolError as error:
             raise ConfigError(f"algo.pool: {error}") from error
 
+    def go(self) -> str:
+        """The whole run; returns why it ended early, if it did."""
+        self.start()
+        WarmUp(self).go()
+        self.evaluate_before()
+        message = self.train()
+        self.evaluate_after()
+        return message
+
     # ---------------------------------------------------------------- start and resume
 
     def start(self) -> None:
@@ -123,7 +113,6 @@ class AncoraRun:
             weight_decay=algo.optim.weight_decay,
             kl_coef=algo.optim.kl_coef,
             entropy_coef=algo.optim.entropy_coef,
-            frozen_model=self.backbone if self.config.cluster.frozen_servers else None,
         )
         style, language = self.config.backbone.prompts, languages(self.config.sandbox)
         settings = settings_of(algo, self.config.sandbox, style, language)

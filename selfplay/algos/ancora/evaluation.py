@@ -13,14 +13,12 @@ from selfplay.algos.ancora.config import AncoraConfig
 from selfplay.algos.ancora.episode import judge
 from selfplay.algos.ancora.gate import judge_proposal
 from selfplay.algos.ancora.prompts import DIRECTIONS, Message, proposer_messages, solver_messages, solver_response
+from selfplay.algos.scoring import score
 from selfplay.curriculum.roots import Root
 from selfplay.engine.session import Session
-from selfplay.objectives.intervals import bootstrap_mean, wilson
-from selfplay.objectives.pass_at_k import mean_pass_at_k
 from selfplay.runs.summary import EvalScore
 from selfplay.sandbox.base import Prover
 
-KS = (1, 5, 10)  # section 5.1
 THREADS = 2  # of the verifier
 Beat = Callable[[int, int], None]
 
@@ -129,23 +127,6 @@ def few_shot(
         if len(session.render([*system, *before, *turn, *question])) <= room:
             before += turn
     return [*system, *before, *question]
-
-
-def score(solved: Sequence[int], n: int) -> EvalScore:
-    """pass@k of specifications of which `solved` attempts of `n` each verified.
-
-    The interval is Wilson's over all attempts: it speaks of this suite's pass@1, not of specifications in general; that
-    is what the bootstrap over specifications is for.
-    """
-    pooled = wilson(sum(solved), n * len(solved))
-    spread = bootstrap_mean([c / n for c in solved])
-    return EvalScore(
-        pass_at_1=pooled.mean,
-        n=n * len(solved),
-        interval=(pooled.low, pooled.high),
-        by_problem=(spread.low, spread.high),
-        pass_at_k={str(k): mean_pass_at_k(n, solved, k) for k in KS if k <= n},
-    )
 
 
 def _watched(results: Iterator[Any], total: int, beat: Beat) -> Iterator[Any]:

@@ -9,21 +9,10 @@ from typing import Any
 import numpy as np
 
 from selfplay.algos.ancora.advantages import PROPOSER, SOLVER, Advantages
+from selfplay.algos.step_metrics import engine_metrics
 from selfplay.curriculum.curriculum import Curriculum
 from selfplay.curriculum.node import Seed, SeedKind
 from selfplay.engine.session import StepResult
-
-ENGINE = {  # verl's name -> ours
-    "training/rollout_actor_probs_pearson_corr": "logprob_pearson",
-    "training/rollout_probs_diff_max": "logprob_diff_max",
-    "actor/entropy": "entropy",
-    "actor/grad_norm": "grad_norm",
-    "actor/pg_loss": "pg_loss",
-    "actor/pg_clipfrac": "clip_fraction",
-    "actor/ppo_kl": "ppo_kl",
-    "actor/kl_loss": "kl_loss",
-    "actor/lr": "lr",
-}
 
 
 def step_metrics(
@@ -58,8 +47,7 @@ def step_metrics(
     for role, rows in by_role.items():
         values[f"entropy/{role}"] = _entropy(rows)
     values |= _advantage_metrics(result.rows, advantages)
-    values |= {ours: result.metrics[theirs] for theirs, ours in ENGINE.items() if theirs in result.metrics}
-    values |= {f"timing/{phase}": seconds for phase, seconds in result.timing_s.items() if phase != "step"}
+    values |= engine_metrics(result)
     return values | {"tokens_per_s": values["tokens"] / result.timing_s["step"]}
 
 

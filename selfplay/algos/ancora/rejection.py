@@ -34,7 +34,7 @@ from selfplay.algos.ancora.prompts import (
     proposer_response,
     solver_messages,
 )
-from selfplay.algos.ancora.supervised import Supervised
+from selfplay.algos.supervised import Supervised
 from selfplay.curriculum.curriculum import Curriculum
 from selfplay.curriculum.node import Candidate, Outcome
 from selfplay.engine.episode import Message, Sample

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from selfplay.algos.ancora.distill import HarvestFile, deduplicated, harvest
 from selfplay.algos.ancora.position import Stage
 from selfplay.algos.ancora.stepper import AncoraStepper
-from selfplay.algos.ancora.supervised import NOTE, Supervised, annotate, cache_path, encode, store
+from selfplay.algos.supervised import NOTE, Supervised, annotate, cache_path, encode, store
 from selfplay.backbones.cache import content_hash
 from selfplay.objectives.intervals import fell
 

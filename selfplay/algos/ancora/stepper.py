@@ -9,6 +9,7 @@ from selfplay.algos.ancora.advantages import Advantages
 from selfplay.algos.ancora.config import AncoraConfig
 from selfplay.algos.ancora.curriculum_step import take_in, task_of
 from selfplay.algos.ancora.metrics import step_metrics
+from selfplay.algos.step_metrics import readable
 from selfplay.curriculum.curriculum import Curriculum
 from selfplay.engine.session import Session, StepResult
 from selfplay.runs.rollouts import Rollout
@@ -47,17 +48,4 @@ class AncoraStepper:
 
     def readable(self, result: StepResult) -> list[Rollout]:
         """The last step's rows for `rollouts/`."""
-        return [
-            Rollout(
-                key=row["key"],
-                role=row["role"],
-                group=row["group"],
-                prompt=row["prompt"],
-                response=row["response"],
-                verdict=row["verdict"],
-                reward=row["reward"],
-                advantage=advantage,
-                detail=row.get("detail") or row.get("reason") or "",
-            )
-            for row, advantage in zip(result.rows, self.advantages.values, strict=True)
-        ]
+        return readable(result, self.advantages.values)

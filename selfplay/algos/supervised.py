@@ -1,4 +1,4 @@
-"""Supervised steps through the engine's workers, and the cache of what they lead to (see `rounds` for their use)."""
+"""Supervised steps through the engine's workers, and the cache of what they lead to (each system says when)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,28 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from selfplay.algos.ancora.demos import Demo
 from selfplay.backbones.cache import cache_root
+from selfplay.engine.episode import Message
 from selfplay.engine.session import Session
 from selfplay.runs.files import to_json, write_atomic
 
 NOTE = "note.json"  # beside the weights of a cached state: the table of the rounds that made it
 CHUNK = 10  # optimizer steps a call, at one learning rate: verl unbinds the whole batch for every one of them
-Pair = tuple[list[int], list[int]]
+Pair = tuple[list[int], list[int]] | tuple[list[int], list[int], list[int]]  # as in `selfplay.engine.sft`
+
+
+class Demo(Protocol):
+    """A conversation and the response to imitate."""
+
+    @property
+    def messages(self) -> list[Message]: ...
+
+    @property
+    def response(self) -> str: ...
 
 
 def learning_rate(step: int, steps: int, peak: float) -> float:
@@ -36,7 +46,7 @@ def learning_rate(step: int, steps: int, peak: float) -> float:
 def encode(session: Session, demos: Sequence[Demo]) -> list[Pair]:
     """Token ids of prompts and responses; a response ends with the end-of-turn token."""
     tokenizer = session.tokenizer
-    pairs = []
+    pairs: list[Pair] = []
     for demo in demos:
         response = [*tokenizer.encode(demo.response, add_special_tokens=False), tokenizer.eos_token_id]
         pairs.append((session.render(demo.messages), response))

@@ -1,0 +1,82 @@
+"""The anchor's answers, kept by content: what has been sampled once is never sampled again, in this launch or the next.
+
+A key stands for the anchor's weights, the task, how it is sampled, and the batch it belongs to (two batches with one
+task have groups of their own). One JSON object a line, appended in one write: after a kill at most the last is torn.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from selfplay.backbones.cache import content_hash
+from selfplay.runs.files import to_json
+
+Answers = list[str | None]  # of one group, as they were written
+
+
+@dataclass(frozen=True)
+class AnchorKey:
+    """What a group of anchor rollouts depends on. `sampling` are JSON values."""
+
+    weights: str  # SHA-256 of the anchor's
+    question: str
+    sampling: Mapping[str, Any]
+    batch: str
+
+    def digest(self) -> str:
+        return content_hash(
+            {"weights": self.weights, "question": self.question, "sampling": dict(self.sampling), "batch": self.batch}
+        )
+
+
+class AnchorCache:
+    """The file of one run, read once and appended to."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.hits = self.misses = 0
+        self._groups: dict[str, Answers] = {}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            self._read()
+        self._file = path.open("ab", buffering=0)
+
+    def _read(self) -> None:
+        content = self.path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):  # a killed writer's
+            os.truncate(self.path, whole)
+        for line in content[:whole].splitlines():
+            record = json.loads(line)
+            self._groups[record["key"]] = record["answers"]
+
+    def get(self, key: AnchorKey) -> Answers | None:
+        """A group's answers, counted as a hit or a miss."""
+        found = self._groups.get(key.digest())
+        self.hits += found is not None
+        self.misses += found is None
+        return found
+
+    def put(self, key: AnchorKey, answers: Sequence[str | None]) -> None:
+        """Keep a group. The same key twice is an error of the caller.
+
+        Raises:
+            ValueError: there is one already.
+        """
+        digest = key.digest()
+        if digest in self._groups:
+            raise ValueError(f"the anchor was sampled twice for {key.question!r} in {key.batch}")
+        self._groups[digest] = list(answers)
+        line = to_json({"key": digest, "batch": key.batch, "question": key.question, "answers": list(answers)})
+        self._file.write(line.encode() + b"\n")
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def close(self) -> None:
+        self._file.close()

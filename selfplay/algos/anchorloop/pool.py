@@ -1,0 +1,102 @@
+"""The task pool of an iteration, and its admission manifest: what was sampled, what was kept, and why not the rest."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from selfplay.curriculum.minhash_index import MinHashIndex, signature
+from selfplay.curriculum.text import tokens
+
+_PERMUTATIONS, _HASH_SEED, NEAR = 128, 1, 0.8
+CONTAMINATED, DUPLICATE, OUT_OF_BAND = "contaminated", "a duplicate", "outside the band"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A sampled task: its question and why it is none ("" where it is one)."""
+
+    question: str
+    reason: str
+
+
+class Contamination:
+    """Overlap with the evaluation sets: n words in a row, or a MinHash similarity above `NEAR`."""
+
+    def __init__(self, evaluation: Sequence[str], n: int) -> None:
+        self.n = n
+        self._grams = {gram for text in evaluation for gram in self._ngrams(text)}
+        self._index = MinHashIndex(NEAR, _PERMUTATIONS)
+        for text in evaluation:
+            self._index.add(self._sketch(text))
+
+    def of(self, question: str) -> str:
+        """`n-gram`, `minhash`, or "" for none."""
+        if not self._grams.isdisjoint(self._ngrams(question)):
+            return "n-gram"
+        _, similar = self._index.similar(self._sketch(question))
+        return "minhash" if len(similar) and similar[0] > NEAR else ""
+
+    def _ngrams(self, text: str) -> list[tuple[str, ...]]:
+        """A text with fewer words than n is one gram."""
+        words = normal(text)
+        return [tuple(words[i : i + self.n]) for i in range(max(1, len(words) - self.n + 1))] if words else []
+
+    @staticmethod
+    def _sketch(text: str) -> Any:
+        words = normal(text)
+        grams = {" ".join(words[i : i + k]) for k in (1, 2, 3) for i in range(len(words) - k + 1)}
+        return signature(grams or {""}, _PERMUTATIONS, _HASH_SEED)
+
+
+def normal(text: str) -> list[str]:
+    """Words and signs, in lower case."""
+    return [word.lower() for word in tokens(text)]
+
+
+def admit(
+    candidates: Sequence[Candidate], contamination: Contamination, drop_contaminated: bool
+) -> tuple[list[str], dict[str, Any]]:
+    """The questions to keep, in order, and the manifest.
+
+    Duplicates are counted and kept, as the paper keeps every task of valid format; contaminated ones are dropped
+    unless the settings say otherwise.
+    """
+    kept, reasons, kinds, seen, duplicates = [], Counter[str](), Counter[str](), set[str](), 0
+    for candidate in candidates:
+        if candidate.reason:
+            reasons[candidate.reason] += 1
+            continue
+        words = " ".join(normal(candidate.question))
+        duplicates += words in seen
+        seen.add(words)
+        kind = contamination.of(candidate.question)
+        kinds[kind] += bool(kind)
+        if kind and drop_contaminated:
+            reasons[CONTAMINATED] += 1
+            continue
+        kept.append(candidate.question)
+    manifest = {
+        "sampled": len(candidates),
+        "format_valid": sum(not candidate.reason for candidate in candidates),
+        "kept": len(kept),
+        "rejected": dict(reasons),
+        "duplicates": duplicates,
+        "contaminated": {kind: count for kind, count in kinds.items() if kind},
+    }
+    return kept, manifest
+
+
+def leaks(prompts: Sequence[str], questions: Sequence[str], render: Any) -> int:
+    """Prompts that hold anything besides their question: the canary that the Answer field went nowhere.
+
+    Each prompt must be, to the letter, what the question alone gives.
+    """
+    fields = re.compile(r"</?answer>|</?task>")
+    return sum(
+        prompt != render(question) or bool(fields.search(question))
+        for prompt, question in zip(prompts, questions, strict=True)
+    )

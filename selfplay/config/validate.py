@@ -103,16 +103,14 @@ def _ancora(config: Config) -> Iterator[str]:
 
 def _warm_up(config: Config) -> Iterator[str]:
     warmup, ranks = config.algo.warmup, config.cluster.world_size
+    if warmup.steps and warmup.batch_size % ranks:
+        yield f"algo.warmup.batch_size: {warmup.batch_size} is not allowed; it must be a multiple of the {ranks} ranks"
     if warmup.rounds and warmup.distill.batch_size % ranks:
         yield (
             f"algo.warmup.distill.batch_size: {warmup.distill.batch_size} is not allowed; it must be a multiple of the"
             f" {ranks} ranks"
         )
-    if warmup.steps == 0:
-        return
-    if warmup.batch_size % ranks:
-        yield f"algo.warmup.batch_size: {warmup.batch_size} is not allowed; it must be a multiple of the {ranks} ranks"
-    if warmup.demos:
+    if warmup.steps == 0 or warmup.demos:
         return
     if warmup.n_demos < warmup.batch_size:
         yield f"algo.warmup.n_demos: {warmup.n_demos} is not allowed; it must be {warmup.batch_size} or more, a batch"

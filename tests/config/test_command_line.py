@@ -135,7 +135,7 @@ def test_the_module_passes_its_exit_code_on(tmp_path: Path) -> None:
     assert ran.returncode == 2
     assert ran.stderr == (
         "error: sandbox: 'dafny_light' is not allowed;"
-        " it is one of dafny, dafny_lite, verus; did you mean dafny_lite?\n"
+        " it is one of dafny, dafny_lite, python, verus; did you mean dafny_lite?\n"
     )
 
 
@@ -170,6 +170,8 @@ def test_every_member_of_every_group_composes() -> None:
     needs = {
         "hf": ["backbone.path=some/model", "algo.warmup.steps=0"],
         "verus": files,
+        "python": ["algo=anchorloop"],
+        "anchorloop_paper": [],
         "ancora_transfer": [*files, "algo.warmup.demos=demos.jsonl"],
         "ancora_ttt": [*files, "algo.warmup.demos=demos.jsonl"],
     }

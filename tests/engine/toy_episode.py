@@ -33,7 +33,10 @@ class ToyEpisode:
                 rows.append(Row.of("solver", f"{uid}/{session}", solver_prompt, attempt, reward, {"attempt": j}))
         mean = sum(row.reward for row in rows) / max(1, len(rows))
         record = {"accepted": accepted, "text": proposal.text}
-        return [Row.of("proposer", uid, prompt, proposal, mean, record), *rows]
+        out = [Row.of("proposer", uid, prompt, proposal, mean, record), *rows]
+        for row in out:
+            row.clip_high, row.trained = task.get("clip_high"), task.get("trained", True)
+        return out
 
 
 def build(settings: Mapping[str, Any]) -> ToyEpisode:

@@ -62,6 +62,12 @@ class AnchorCache:
         self.misses += found is None
         return found
 
+    def hit_rate(self) -> float:
+        """The share of hits since the last call; 0 if nothing was asked."""
+        hits, asked = self.hits, self.hits + self.misses
+        self.hits = self.misses = 0
+        return hits / asked if asked else 0.0
+
     def put(self, key: AnchorKey, answers: Sequence[str | None]) -> None:
         """Keep a group. The same key twice is an error of the caller.
 

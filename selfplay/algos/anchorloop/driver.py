@@ -266,6 +266,7 @@ class AnchorLoopRun:
                     self._anchor_answers(questions, str(number))
                     self.runtime.between_steps()
         self._count_seconds(Stage.ANCHOR, started)
+        self.progress.note(f"anchor: {self.cache.hit_rate():.0%} of the groups were there already")
         self.policies.load(self.session, EXECUTOR, self.position.iteration - 1)
         self._enter(Stage.EXECUTOR)
 
@@ -292,7 +293,7 @@ class AnchorLoopRun:
             ]
             result = self._step(tasks, executor_advantages, self.algo.optim.lr)
             values = executor_metrics(result.rows)
-            values["anchor/hit_rate"] = self.cache.hits / max(1, self.cache.hits + self.cache.misses)
+            values["anchor/hit_rate"] = self.cache.hit_rate()
             self._record(Stage.EXECUTOR, result, values, [row["advantage"] for row in result.rows])
             self.progress.step(self.position.done, agree=values["reward"], tools=values["tool_calls"])
         self.policies.keep(self.session, EXECUTOR, self.position.iteration)

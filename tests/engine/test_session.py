@@ -161,7 +161,7 @@ def test_the_balancer_knows_the_only_server_by_name(session: Session) -> None:
     assert ray.get_actor(name)._actor_id == manager.get_replicas()[0].servers[0]._actor_id
 
 
-def test_the_frozen_group_takes_exported_weights(session: Session, tmp_path: Path) -> None:
+def test_the_frozen_group_takes_exported_weights(session: Session, initial_state: Path, tmp_path: Path) -> None:
     def answers(frozen: bool) -> tuple[list[list[int]], list[float]]:
         samples = session.generate([PROBE] * 4, max_tokens=8, seed_key=("frozen",), frozen=frozen)
         return [sample.token_ids for sample in samples], [x for sample in samples for x in sample.log_probs]
@@ -173,6 +173,7 @@ def test_the_frozen_group_takes_exported_weights(session: Session, tmp_path: Pat
     def advance() -> None:
         session.step(tasks(3), lambda rows: [1.0 - 2.0 * (i % 2) for i in range(len(rows))], lr=3e-3)
 
+    session.load(initial_state)
     advance()
     assert not agree()
     digest = session.export(tmp_path / "a")
@@ -181,9 +182,15 @@ def test_the_frozen_group_takes_exported_weights(session: Session, tmp_path: Pat
     advance()
     assert not agree()  # it is frozen
     assert session.export(tmp_path / "b") != digest
+    session.load(initial_state)
+    session.export(tmp_path / "c")
+    session.refresh_frozen(tmp_path / "c")
+    assert agree()
 
 
-def test_own_work_is_done_in_order_and_by_name(session: Session) -> None:
+def test_own_work_is_done_in_order_and_by_name(session: Session, initial_state: Path) -> None:
+    session.load(initial_state)
+
     async def one(sampler: Sampler) -> list[int]:
         return (await sampler.sample(PROBE, max_tokens=6, key=())).token_ids
 
@@ -196,7 +203,8 @@ def test_own_work_is_done_in_order_and_by_name(session: Session) -> None:
     assert session.run_all([one] * 2, seed_key=("work",), names=["c", "a"]) == [named[2], named[0]]
 
 
-def test_rows_that_are_not_trained_leave_the_weights_alone(session: Session, tmp_path: Path) -> None:
+def test_rows_that_are_not_trained_leave_the_weights_alone(session: Session, initial_state: Path) -> None:
+    session.load(initial_state)
     before = session.digest()[0]["weights"]
     result = session.step([Task({"text": "q", "trained": False}, 2, "toy")], centred, lr=1e-2)
     assert len(result.rows) >= 2
@@ -205,21 +213,20 @@ def test_rows_that_are_not_trained_leave_the_weights_alone(session: Session, tmp
     assert session.digest()[0]["weights"] != before
 
 
-def test_a_row_s_clip_bound_reaches_the_gradient(session: Session, tmp_path: Path) -> None:
+def test_a_row_s_clip_bound_reaches_the_gradient(session: Session, initial_state: Path) -> None:
     """The same rows, updated three times over: from the second time on, the bound decides what still moves."""
-    session.save(tmp_path)
     actor = session._trainer.config.actor_rollout_ref.actor
     step, results = session._trainer.global_steps, {}
     actor.ppo_epochs = 3
     try:
         for bound in (0.01, 0.01, 10.0, None, 0.2):
-            session.load(tmp_path, step)
+            session.load(initial_state, step)
             many = [Task({"text": f"q{i}", "clip_high": bound}, 2, "toy") for i in range(3)]
             result = session.step(many, lambda rows: [1.0] * len(rows), lr=5e-3)
             results.setdefault(bound, []).append((session.digest()[0]["weights"], result.metrics["actor/pg_clipfrac"]))
     finally:
         actor.ppo_epochs = 1
-        session.load(tmp_path, step)
+        session.load(initial_state, step)
     assert results[0.01][0] == results[0.01][1]
     assert results[0.01][0][1] > results[10.0][0][1]  # a tight bound clips more ...
     assert results[0.01][0][0] != results[10.0][0][0]  # ... and leads elsewhere

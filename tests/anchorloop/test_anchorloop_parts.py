@@ -135,7 +135,7 @@ def test_a_tool_turn_runs_and_its_output_is_masked(python: PythonSandbox) -> Non
 
 def test_a_program_that_fails_shows_why(python: PythonSandbox) -> None:
     out = run(Script("<python>1 / 0</python>", "Final answer: 0"), python)
-    assert "ZeroDivisionError: division by zero" in out.text.replace("...", "") or "ZeroDivision" in out.text
+    assert "ZeroDivision" in out.text  # its last line, cut at 20 tokens
     assert (out.calls, out.errors) == (1, 1)
 
 

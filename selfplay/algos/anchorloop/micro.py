@@ -84,6 +84,7 @@ def _remainder(rng: random.Random) -> Problem:
 KINDS: tuple[Callable[[random.Random], Problem], ...] = (_chain, _letters, _series, _remainder)
 
 
+# Every `eval` and `exec` here is of text that this file has just put together; nothing that a model wrote comes near.
 def draw(rng: random.Random, kind: int | None = None) -> Problem:
     """A random problem, of one of `KINDS`."""
     return (rng.choice(KINDS) if kind is None else KINDS[kind % len(KINDS)])(rng)

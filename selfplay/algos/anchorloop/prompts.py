@@ -77,7 +77,7 @@ def read_proposal(text: str) -> Proposal:
         return Proposal("", "", "an empty task")
     if len(question) > MAX_QUESTION:
         return Proposal("", "", "a task that is too long")
-    if text.rstrip().endswith("</answer>") is False or text.index("<answer>") < text.index("</task>"):
+    if not text.rstrip().endswith("</answer>") or text.index("<answer>") < text.index("</task>"):
         return Proposal("", "", "text after the answer")
     tags = ("<task>", "<answer>", CODE_OPEN, OUTPUT_OPEN, FINAL)
     if any(tag in question for tag in tags):

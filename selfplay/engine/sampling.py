@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 from uuid import uuid4
 
-from selfplay.engine.episode import Message, Sample, seed_of
+from selfplay.engine.episode import Message, Sample, Sampler, seed_of
 from selfplay.engine.errors import EngineError
+
+T = TypeVar("T")
 
 
 class ClientSampler:
@@ -65,3 +68,21 @@ def render(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     """Token ids of a chat with the assistant's turn opened."""
     text = tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True)
     return list(tokenizer.encode(text, add_special_tokens=False))
+
+
+async def run_pieces(
+    work: Sequence[Callable[[Sampler], Awaitable[T]]],
+    sampler_of: Callable[[int], Sampler],
+    on_done: Callable[[int, T], None],
+    at_once: int,
+) -> list[T]:
+    """Pieces of sampling, `at_once` of them at a time, each with its own sampler; the results in their order."""
+    gate = asyncio.Semaphore(at_once)
+
+    async def one(place: int, piece: Callable[[Sampler], Awaitable[T]]) -> T:
+        async with gate:
+            result = await piece(sampler_of(place))
+        on_done(place, result)
+        return result
+
+    return await asyncio.gather(*[one(place, piece) for place, piece in enumerate(work)])

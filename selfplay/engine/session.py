@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from selfplay.engine.config import ClusterConfig
 from selfplay.engine.environment import apply
-from selfplay.engine.episode import Message, Sample, Sampler, Task, seed_of
+from selfplay.engine.episode import Message, Sample, Sampler, Task
 from selfplay.engine.errors import EngineError, RolloutFailed, WorkerLost
 from selfplay.engine.heartbeat import Heartbeat
 from selfplay.engine.liveness import check_alive, worker_processes
@@ -292,31 +292,18 @@ class Session:
 
         The draws follow from the session's seed, or from `seed`, and from `seed_key`.
         """
-        client = self._trainer.get_llm_client()
-        if frozen:
-            client = client.frozen
-            if client is None:
-                raise EngineError("this session has no frozen-model server")
-        params = {"temperature": temperature, "top_p": top_p, "logprobs": True, "max_tokens": max_tokens}
-        done, base = 0, self.seed if seed is None else seed
 
-        async def one(i: int, ids: list[int]) -> Sample:
-            nonlocal done
-            seeded = params | {"seed": seed_of(base, *seed_key, i)}
-            out = await client.generate(request_id=uuid4().hex, prompt_ids=ids, sampling_params=seeded)
-            done += 1
-            if done % 64 == 0:
-                self.heartbeat.beat("samples", done, len(prompts))
-            token_ids = list(out.token_ids)
-            text = self.tokenizer.decode(token_ids, skip_special_tokens=True)
-            finished = len(token_ids) < max_tokens or token_ids[-1] == self.tokenizer.eos_token_id
-            return Sample(token_ids, list(out.log_probs or []), text, finished, out.extra_fields)
+        def piece(ids: list[int]) -> Callable[[Sampler], Awaitable[Sample]]:
+            return lambda sampler: sampler.sample(ids, max_tokens=max_tokens, key=(), frozen=frozen)
 
-        async def everything() -> list[Sample]:
-            return await asyncio.gather(*[one(i, ids) for i, ids in enumerate(prompts)])
-
-        with self._naming_losses():
-            return asyncio.run(everything())
+        return self.run_all(
+            [piece(ids) for ids in prompts],
+            seed_key=seed_key,
+            temperature=temperature,
+            top_p=top_p,
+            at_once=max(1, len(prompts)),
+            seed=seed,
+        )
 
     def run_all(
         self,
@@ -328,36 +315,32 @@ class Session:
         on_done: Callable[[int, T], None] | None = None,
         at_once: int = 256,
         names: Sequence[str] | None = None,
+        seed: int | None = None,
     ) -> list[T]:
         """Run the driver's own sampling, `at_once` pieces of it at a time.
 
-        The draws of a piece follow from the session's seed, `seed_key` and its name, which is its place unless `names`
-        are given. `on_done(place, result)` is called as soon as a piece is ready. Results are in the order of `work`.
+        The draws of a piece follow from the session's seed (or `seed`), `seed_key` and its name, which is its place
+        unless `names` are given. `on_done(place, result)` is called as soon as a piece is ready. Results are in the
+        order of `work`.
         """
-        from selfplay.engine.sampling import ClientSampler
+        from selfplay.engine.sampling import ClientSampler, run_pieces
 
-        client, done = self._trainer.get_llm_client(), 0
+        client, base, done = self._trainer.get_llm_client(), self.seed if seed is None else seed, 0
         params = {"temperature": temperature, "top_p": top_p, "logprobs": True}
 
-        async def one(place: int, piece: Callable[[Sampler], Awaitable[T]], gate: asyncio.Semaphore) -> T:
+        def sampler_of(place: int) -> Sampler:
+            name = names[place] if names else place
+            return ClientSampler(client, self.tokenizer, params, (base, *seed_key, name))
+
+        def count(place: int, result: T) -> None:
             nonlocal done
-            sampler = ClientSampler(
-                client, self.tokenizer, params, (self.seed, *seed_key, names[place] if names else place)
-            )
-            async with gate:
-                result = await piece(sampler)
             done += 1
             self.heartbeat.beat("rollouts", done, len(work))
             if on_done is not None:
                 on_done(place, result)
-            return result
-
-        async def everything() -> list[T]:
-            gate = asyncio.Semaphore(at_once)
-            return await asyncio.gather(*[one(place, piece, gate) for place, piece in enumerate(work)])
 
         with self._naming_losses():
-            return asyncio.run(everything())
+            return asyncio.run(run_pieces(work, sampler_of, count, at_once))
 
     def score(self, token_ids: list[int]) -> tuple[list[float], list[float]]:
         """Log-probs of tokens 1.. of a text, by the actor and by the rollout server: equal after a sync."""

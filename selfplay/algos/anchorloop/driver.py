@@ -21,7 +21,7 @@ from selfplay.algos.anchorloop.anchor_cache import AnchorCache, Answers
 from selfplay.algos.anchorloop.config import CURRICULUM, EXECUTOR, AnchorLoopConfig
 from selfplay.algos.anchorloop.data import LoopData, corpus_file, load_data
 from selfplay.algos.anchorloop.episodes import Tools, specs
-from selfplay.algos.anchorloop.pool import Contamination, admit, leaks
+from selfplay.algos.anchorloop.pool import Contamination, admit, in_batches, leaks
 from selfplay.algos.anchorloop.prompts import executor_messages
 from selfplay.algos.anchorloop.rewards import (
     CurriculumAdvantages,
@@ -34,19 +34,16 @@ from selfplay.algos.anchorloop.state import Policies, Position, Stage
 from selfplay.algos.anchorloop.warmup import warm_up
 from selfplay.algos.runtime import Runtime, conclude
 from selfplay.algos.step_metrics import engine_metrics, readable
+from selfplay.algos.training_run import TrainingRun
 from selfplay.config.errors import ConfigError
 from selfplay.config.schema import Config
 from selfplay.engine.episode import Task
-from selfplay.engine.session import Session, StepResult
-from selfplay.objectives.intervals import bootstrap_difference
+from selfplay.engine.session import StepResult
 from selfplay.objectives.voting import resolve
-from selfplay.runs.checkpoints import CheckpointStore
 from selfplay.runs.files import read_jsonl, to_json, write_atomic
 from selfplay.runs.loggers import MetricLoggers
-from selfplay.runs.metrics import MetricsLog
-from selfplay.runs.rollouts import RolloutWriter
 from selfplay.runs.rundir import RunDir
-from selfplay.runs.summary import EvalScore, Summary
+from selfplay.runs.summary import EvalScore
 from selfplay.sandbox.python.result import SandboxError
 
 log = logging.getLogger(__name__)
@@ -67,25 +64,21 @@ def run(config: Config, run_dir: RunDir) -> int:
         tools.close()
 
 
-class AnchorLoopRun:
+class AnchorLoopRun(TrainingRun):
     """The state of a run, and its stages."""
 
-    session: Session
+    position: Position
     sampling: DriverSampling
     loggers: MetricLoggers
 
     def __init__(self, config: Config, run_dir: RunDir, runtime: Runtime, data: LoopData, tools: Tools) -> None:
-        self.config, self.run_dir, self.runtime, self.data, self.tools = config, run_dir, runtime, data, tools
+        super().__init__(config, run_dir, runtime)
+        self.data, self.tools = data, tools
         self.algo: AnchorLoopConfig = config.algo
         self.style: str = config.backbone.prompts
-        self.progress = runtime.progress
-        self.store = CheckpointStore(run_dir.checkpoints, config.cluster.checkpoint.keep)
-        self.metrics = MetricsLog(run_dir.metrics)
-        self.rollouts = RolloutWriter(run_dir.rollouts)
         self.policies = Policies(run_dir.path / "policies")
         self.cache = AnchorCache(run_dir.path / "anchor" / "answers.jsonl")
         self.position = Position()
-        self.saved_step = 0
 
     def go(self) -> str:
         """The whole run."""
@@ -111,17 +104,13 @@ class AnchorLoopRun:
 
     def start(self) -> None:
         """Build the backbone, bring up the engine with its frozen group, and continue from the newest checkpoint."""
-        from selfplay.backbones.prepare import prepare
         from selfplay.engine.policy import PolicySpec
 
-        algo, runtime, backbone = self.algo, self.runtime, self.config.backbone
-        self.progress.phase("starting the engine")
+        algo, backbone = self.algo, self.config.backbone
         if backbone.kind == "tiny" and not backbone.corpus:
             backbone = replace(backbone, corpus=corpus_file())
-        with runtime.heartbeat.phase("backbone", stall_s=self.config.cluster.watchdog.startup_s):
-            self.backbone = prepare(backbone)
         policy = PolicySpec(
-            model_path=self.backbone,
+            model_path=self.prepare_backbone(backbone),
             max_prompt=algo.max_prompt_tokens,
             max_response=algo.max_response(),
             temperature=algo.temperature,
@@ -133,29 +122,17 @@ class AnchorLoopRun:
             kl_coef=algo.optim.kl_coef,
             frozen_model=self.backbone,
         )
-        self.session = runtime.start(policy, specs(algo, self.config.sandbox, self.style))
+        self.session = self.runtime.start(policy, specs(algo, self.config.sandbox, self.style))
         self.sampling = DriverSampling(self.session, algo, self.style, self.tools)
-        longest = max(self.data.heldout, key=lambda task: len(task.question))
-        if (length := len(self.sampling.asked(longest.question))) > algo.max_prompt_tokens:
-            raise ConfigError(
-                f"algo.max_prompt_tokens: {algo.max_prompt_tokens} is not allowed; a held-out task takes {length}"
-            )
+        self.sampling.check_lengths(self.data.heldout)
         self._continue()
 
     def _continue(self) -> None:
         checkpoint = self.store.latest()
-        self.metrics.truncate_after(checkpoint.step if checkpoint else 0)
-        self.rollouts.truncate_after(checkpoint.step if checkpoint else 0)
-        if checkpoint is None:
+        position = self.rewind(checkpoint)
+        if checkpoint is None or position is None:
             return
-        state = json.loads((checkpoint.path / "state.json").read_text(encoding="utf-8"))
-        self.position = Position.from_dict(state["position"])
-        self.saved_step = checkpoint.step
-        saved = Summary.from_dict(state["summary"])
-        summary = self.runtime.summary
-        summary.before, summary.iterations, summary.timing_s = saved.before, saved.iterations, {}
-        for phase, seconds in saved.timing_s.items():
-            self.runtime.add_time(phase, seconds)
+        self.position = Position.from_dict(position)
         if self.position.stage is not Stage.WARMUP:
             self._hold_on_to_base()
             self.session.refresh_frozen(self.policies.path(EXECUTOR, self.position.anchor))
@@ -165,11 +142,7 @@ class AnchorLoopRun:
 
     def save(self) -> None:
         """Commit a checkpoint: the policy at work, and how far the run has come."""
-        with self.store.stage(self.position.step) as folder:
-            self.session.save(folder / "actor")
-            state = {"position": self.position.to_dict(), "summary": self.runtime.summary.to_dict()}
-            write_atomic(folder / "state.json", to_json(state, indent=2) + "\n")
-        self.saved_step = self.position.step
+        self.commit()
 
     def _enter(self, stage: Stage) -> None:
         self.position.stage, self.position.done = stage, 0
@@ -248,12 +221,10 @@ class AnchorLoopRun:
     def _in_band(self, questions: Sequence[str], manifest: dict[str, Any]) -> list[str]:
         """Agent0's filter: tasks on which the executor is neither sure nor lost."""
         low, high = self.algo.pool.band
-        weights = self.policies.digest(self.position.anchor)
-        groups = self.sampling.anchor(questions, f"{self.position.iteration}.filter", weights, self.cache)
+        groups = self._anchor_answers(questions, "filter")
         shares = [resolve(self.tools.judge.classes(answers)).share for answers in groups]
         kept = [question for question, share in zip(questions, shares, strict=True) if low <= share <= high]
-        manifest["rejected"]["outside the band"] = len(questions) - len(kept)
-        manifest["kept"] = len(kept)
+        manifest["rejected"]["outside the band"], manifest["kept"] = len(questions) - len(kept), len(kept)
         return kept
 
     def sample_anchor(self) -> None:
@@ -306,14 +277,7 @@ class AnchorLoopRun:
         if self.algo.eval.every_iteration and place.iteration < self.algo.iterations:
             score, tool_calls = self._evaluate(f"iteration_{place.iteration:03d}")
             row |= {"accuracy": score.pass_at_1, "interval": score.interval, "heldout_tool_calls": tool_calls}
-        for stage, sums in place.sums.items():
-            row[stage] = {name: total / sums["steps"] for name, total in sums.items() if name != "steps"}
-            row[stage]["steps"] = sums["steps"]
-        whole = sum(place.seconds.values())
-        row["seconds"] = {stage: round(seconds, 2) for stage, seconds in place.seconds.items()} | {
-            "all": round(whole, 2)
-        }
-        row["anchor_overhead"] = place.seconds.get(Stage.ANCHOR, 0.0) / whole if whole else 0.0
+        row |= place.means()
         row["pool"] = json.loads(self._file("manifest", "json").read_text(encoding="utf-8"))
         place.iterations.append(row)
         self.runtime.summary.iterations = place.iterations
@@ -326,12 +290,7 @@ class AnchorLoopRun:
 
     def evaluate_after(self) -> None:
         self.runtime.summary.after, _ = self._evaluate("after")
-        after, before = (
-            [record["accuracy"] for record in read_jsonl(self.run_dir.rollouts / f"evaluation_{when}.jsonl")]
-            for when in ("after", "before")
-        )
-        gain = bootstrap_difference(after, before)
-        self.runtime.summary.gain = {"mean": gain.mean, "low": gain.low, "high": gain.high}
+        self.count_gain("accuracy")
 
     # ---------------------------------------------------------------- parts
 
@@ -343,12 +302,9 @@ class AnchorLoopRun:
     def _record(self, stage: Stage, result: StepResult, values: dict[str, float], advantages: Sequence[float]) -> None:
         """Count a step, write its line, and commit it."""
         place, summary = self.position, self.runtime.summary
-        place.step, place.done = place.step + 1, place.done + 1
+        place.count(stage, values, result.timing_s["step"])
         tokens = sum(row["tokens"] for row in result.rows)
         place.tokens += tokens
-        sums = place.sums.setdefault(stage, {"steps": 0.0})
-        for name, value in (("steps", 1.0), *values.items()):
-            sums[name] = sums.get(name, 0.0) + value
         line = {"phase": str(stage), "iteration": place.iteration, "rows": len(result.rows), "tokens": tokens, **values}
         line |= engine_metrics(result)
         self.metrics.append(place.step, line)
@@ -359,7 +315,6 @@ class AnchorLoopRun:
         for phase, seconds in result.timing_s.items():
             if phase != "step":
                 self.runtime.add_time(phase, seconds)
-        place.seconds[stage] = place.seconds.get(stage, 0.0) + result.timing_s["step"]
         summary.steps = place.step
         summary.throughput = {"tokens_per_step": round(place.tokens / place.step, 1)}
         if place.step % self.config.cluster.checkpoint.every == 0:
@@ -382,12 +337,9 @@ class AnchorLoopRun:
         return result.score, result.tool_calls
 
     def _batches(self) -> list[list[str]]:
-        """The pool in batches of the executor's phase; a rest that fills no batch is left out, unless it is all."""
-        config = self.algo.executor
+        """The pool, as the executor's phase takes it."""
         questions = [record["question"] for record in read_jsonl(self._file("tasks"))]
-        size = config.tasks_per_step
-        batches = [questions[i : i + size] for i in range(0, len(questions), size)]
-        return [batch for batch in batches if len(batch) == size or len(batches) == 1][: config.batches]
+        return in_batches(questions, self.algo.executor.tasks_per_step, self.algo.executor.batches)
 
     def _file(self, what: str, kind: str = "jsonl") -> Path:
         return self.run_dir.pool / f"{what}_{self.position.iteration:03d}.{kind}"
@@ -397,5 +349,5 @@ class AnchorLoopRun:
 
     def _count_seconds(self, stage: Stage, started: float) -> None:
         seconds = time.monotonic() - started
-        self.position.seconds[stage] = self.position.seconds.get(stage, 0.0) + seconds
+        self.position.count_seconds(stage, seconds)
         self.runtime.add_time(str(stage), seconds)

@@ -100,3 +100,9 @@ def leaks(prompts: Sequence[str], questions: Sequence[str], render: Any) -> int:
         prompt != render(question) or bool(fields.search(question))
         for prompt, question in zip(prompts, questions, strict=True)
     )
+
+
+def in_batches(questions: Sequence[str], size: int, limit: int) -> list[list[str]]:
+    """At most `limit` batches of `size`; a rest that fills no batch is left out, unless it is all there is."""
+    batches = [list(questions[i : i + size]) for i in range(0, len(questions), size)]
+    return [batch for batch in batches if len(batch) == size or len(batches) == 1][:limit]

@@ -15,6 +15,7 @@ from selfplay.algos.anchorloop.pool import Candidate
 from selfplay.algos.anchorloop.prompts import curriculum_messages, executor_messages, final_answer
 from selfplay.algos.anchorloop.tool_use import Trajectory, respond
 from selfplay.algos.scoring import score
+from selfplay.config.errors import ConfigError
 from selfplay.engine.episode import Sampler
 from selfplay.engine.session import Session
 from selfplay.runs.summary import EvalScore
@@ -47,6 +48,12 @@ class DriverSampling:
         if not reason and len(self.asked(question)) > self.algo.max_prompt_tokens:
             reason = TOO_LONG
         return Candidate(question, reason)
+
+    def check_lengths(self, tasks: Sequence[HeldOut]) -> None:
+        """Raises ConfigError for a held-out task whose prompt is too long."""
+        limit, length = self.algo.max_prompt_tokens, max(len(self.asked(task.question)) for task in tasks)
+        if length > limit:
+            raise ConfigError(f"algo.max_prompt_tokens: {limit} is not allowed; a held-out task takes {length}")
 
     def asked(self, question: str) -> list[int]:
         """The executor's prompt."""

@@ -44,6 +44,28 @@ class Position:
     sums: dict[str, dict[str, float]] = field(default_factory=dict)  # of this iteration's metrics, by stage
     iterations: list[dict[str, Any]] = field(default_factory=list)
 
+    def count(self, stage: Stage, values: Mapping[str, float], seconds: float) -> None:
+        """A step of this iteration, with its metrics."""
+        self.step, self.done = self.step + 1, self.done + 1
+        sums = self.sums.setdefault(stage, {"steps": 0.0})
+        for name, value in (("steps", 1.0), *values.items()):
+            sums[name] = sums.get(name, 0.0) + value
+        self.count_seconds(stage, seconds)
+
+    def count_seconds(self, stage: Stage, seconds: float) -> None:
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+
+    def means(self) -> dict[str, Any]:
+        """Of this iteration: each stage's metrics (means over steps), its seconds, and the anchor's share of them."""
+        row: dict[str, Any] = {}
+        for stage, sums in self.sums.items():
+            row[stage] = {name: total / sums["steps"] for name, total in sums.items() if name != "steps"}
+            row[stage]["steps"] = sums["steps"]
+        whole = sum(self.seconds.values())
+        row["seconds"] = {stage: round(s, 2) for stage, s in self.seconds.items()} | {"all": round(whole, 2)}
+        row["anchor_overhead"] = self.seconds.get(Stage.ANCHOR, 0.0) / whole if whole else 0.0
+        return row
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         return asdict(self)

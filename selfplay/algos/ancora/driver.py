@@ -8,7 +8,6 @@ a run that is killed and resumed does what an unbroken one does.
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import time
@@ -25,19 +24,17 @@ from selfplay.algos.ancora.rounds import WarmUp
 from selfplay.algos.ancora.stepper import AncoraStepper, Stepper
 from selfplay.algos.runtime import Runtime, conclude, languages
 from selfplay.algos.supervised import store as store_state
+from selfplay.algos.training_run import TrainingRun
 from selfplay.config.errors import ConfigError
 from selfplay.config.schema import Config
 from selfplay.curriculum.curriculum import Curriculum
 from selfplay.curriculum.persistence import PoolError
-from selfplay.engine.session import EpisodeSpec, Session, StepResult
-from selfplay.objectives.intervals import bootstrap_difference
-from selfplay.runs.checkpoints import Checkpoint, CheckpointStore
-from selfplay.runs.files import read_jsonl, to_json, write_atomic
+from selfplay.engine.session import EpisodeSpec, StepResult
+from selfplay.runs.checkpoints import Checkpoint
+from selfplay.runs.files import to_json, write_atomic
 from selfplay.runs.loggers import MetricLoggers
-from selfplay.runs.metrics import MetricsLog
-from selfplay.runs.rollouts import RolloutWriter
 from selfplay.runs.rundir import RunDir
-from selfplay.runs.summary import EvalScore, Summary
+from selfplay.runs.summary import EvalScore
 from selfplay.sandbox.registry import build_prover
 
 log = logging.getLogger(__name__)
@@ -53,24 +50,19 @@ def run(config: Config, run_dir: RunDir) -> int:
         return conclude(runtime, loop, loop.go)
 
 
-class AncoraRun:
+class AncoraRun(TrainingRun):
     """The state of a run: what a checkpoint holds, and where it is written."""
 
-    session: Session
+    position: Position
     stepper: Stepper
     examiner: Examiner
 
     def __init__(self, config: Config, run_dir: RunDir, runtime: Runtime, data: Data) -> None:
-        self.config, self.run_dir, self.runtime, self.data = config, run_dir, runtime, data
         self.algo: AncoraConfig = config.algo
-        self.progress = runtime.progress
-        landmarks = collapse.WINDOW if self.algo.on_collapse == "rollback" else 0
-        self.store = CheckpointStore(run_dir.checkpoints, config.cluster.checkpoint.keep, landmarks)
-        self.metrics = MetricsLog(run_dir.metrics)
-        self.rollouts = RolloutWriter(run_dir.rollouts)
+        super().__init__(config, run_dir, runtime, collapse.WINDOW if self.algo.on_collapse == "rollback" else 0)
+        self.data = data
         self.curriculum = self.fresh_pool()
         self.position = Position()
-        self.saved_step = 0
 
     def fresh_pool(self) -> Curriculum:
         """A pool of the roots alone, or an earlier run's (`algo.pool`)."""
@@ -95,15 +87,11 @@ class AncoraRun:
 
     def start(self) -> None:
         """Build the backbone, bring up the engine, and continue from the newest checkpoint if there is one."""
-        from selfplay.backbones.prepare import prepare
         from selfplay.engine.policy import PolicySpec
 
-        algo, runtime = self.algo, self.runtime
-        self.progress.phase("starting the engine")
-        with runtime.heartbeat.phase("backbone", stall_s=self.config.cluster.watchdog.startup_s):
-            self.backbone = prepare(self.config.backbone)
+        algo = self.algo
         policy = PolicySpec(
-            model_path=self.backbone,
+            model_path=self.prepare_backbone(self.config.backbone),
             max_prompt=algo.max_prompt_tokens,
             max_response=algo.max_response(),
             temperature=algo.sampling.temperature,
@@ -116,7 +104,7 @@ class AncoraRun:
         )
         style, language = self.config.backbone.prompts, languages(self.config.sandbox)
         settings = settings_of(algo, self.config.sandbox, style, language)
-        self.session = runtime.start(policy, [EpisodeSpec(EPISODE, FACTORY, settings)])
+        self.session = self.runtime.start(policy, [EpisodeSpec(EPISODE, FACTORY, settings)])
         check_lengths(self.data, self.session.render, algo.max_prompt_tokens, {"style": style, "language": language})
         prover = build_prover(self.config.sandbox)
         if isinstance(algo, RejectionConfig):
@@ -128,18 +116,10 @@ class AncoraRun:
 
     def _go_to(self, checkpoint: Checkpoint | None) -> None:
         """Drop what was written after a checkpoint and continue from it; None is the very start."""
-        self.metrics.truncate_after(checkpoint.step if checkpoint else 0)
-        self.rollouts.truncate_after(checkpoint.step if checkpoint else 0)
-        if checkpoint is None:
+        position = self.rewind(checkpoint)
+        if checkpoint is None or position is None:
             return
-        state = json.loads((checkpoint.path / "state.json").read_text(encoding="utf-8"))
-        self.position = Position.from_dict(state["position"])
-        self.saved_step = checkpoint.step
-        saved = Summary.from_dict(state["summary"])
-        self.runtime.summary.before, self.runtime.summary.warmup = saved.before, saved.warmup
-        self.runtime.summary.timing_s = {}
-        for phase, seconds in saved.timing_s.items():
-            self.runtime.add_time(phase, seconds)
+        self.position = Position.from_dict(position)
         self.curriculum = Curriculum.load(checkpoint.path / "pool", self.algo.curriculum, self.algo.novelty)
         if self.algo.optim.kl_coef > 0 and self.run_dir.reference.is_dir():
             self.session.load(self.run_dir.reference)
@@ -150,12 +130,7 @@ class AncoraRun:
 
     def save(self) -> None:
         """Commit a checkpoint of the steps done: weights, optimizer, pool and counters as one."""
-        with self.store.stage(self.position.step) as folder:
-            self.session.save(folder / "actor")
-            self.curriculum.save(folder / "pool")
-            state = {"position": self.position.to_dict(), "summary": self.runtime.summary.to_dict()}
-            write_atomic(folder / "state.json", to_json(state, indent=2) + "\n")
-        self.saved_step = self.position.step
+        self.commit(lambda folder: self.curriculum.save(folder / "pool"))
         self.curriculum.save(self.run_dir.pool)  # for people; a run continues from the checkpoint's own
 
     # ---------------------------------------------------------------- phases
@@ -200,12 +175,7 @@ class AncoraRun:
 
     def evaluate_after(self) -> None:
         self.runtime.summary.after = self._evaluate("after")
-        after, before = (
-            [record["pass_at_1"] for record in read_jsonl(self.run_dir.rollouts / f"evaluation_{when}.jsonl")]
-            for when in ("after", "before")
-        )
-        gain = bootstrap_difference(after, before)
-        self.runtime.summary.gain = {"mean": gain.mean, "low": gain.low, "high": gain.high}
+        self.count_gain("pass_at_1")
 
     def _beat(self, done: int, total: int) -> None:
         self.runtime.heartbeat.beat("verified", done, total)

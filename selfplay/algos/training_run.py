@@ -1,0 +1,88 @@
+"""What the run of every system is made of: its files, its backbone, and checkpoints that can be continued."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from selfplay.algos.runtime import Runtime
+from selfplay.backbones.config import BackboneConfig
+from selfplay.config.schema import Config
+from selfplay.engine.session import Session
+from selfplay.objectives.intervals import bootstrap_difference
+from selfplay.runs.checkpoints import Checkpoint, CheckpointStore
+from selfplay.runs.files import read_jsonl, to_json, write_atomic
+from selfplay.runs.metrics import MetricsLog
+from selfplay.runs.rollouts import RolloutWriter
+from selfplay.runs.rundir import RunDir
+from selfplay.runs.summary import Summary
+
+
+class Counters(Protocol):
+    """How far a run has come."""
+
+    step: int
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+class TrainingRun:
+    """The base of a system's outer loop. `position` is the system's own; checkpoints hold it beside the weights."""
+
+    session: Session
+    backbone: Path | str
+    position: Counters
+
+    def __init__(self, config: Config, run_dir: RunDir, runtime: Runtime, landmarks: int = 0) -> None:
+        """`landmarks`: checkpoints at every so many steps are kept beside the newest ones."""
+        self.config, self.run_dir, self.runtime = config, run_dir, runtime
+        self.progress = runtime.progress
+        self.store = CheckpointStore(run_dir.checkpoints, config.cluster.checkpoint.keep, landmarks)
+        self.metrics = MetricsLog(run_dir.metrics)
+        self.rollouts = RolloutWriter(run_dir.rollouts)
+        self.saved_step = 0
+
+    def prepare_backbone(self, backbone: BackboneConfig) -> Path | str:
+        """Build or find the model that is trained. Raises ConfigError where it cannot be had."""
+        from selfplay.backbones.prepare import prepare
+
+        self.progress.phase("starting the engine")
+        with self.runtime.heartbeat.phase("backbone", stall_s=self.config.cluster.watchdog.startup_s):
+            self.backbone = prepare(backbone)
+        return self.backbone
+
+    def rewind(self, checkpoint: Checkpoint | None) -> dict[str, Any] | None:
+        """Drop what was written after a checkpoint (None: the very start), and take up its summary; its position."""
+        self.metrics.truncate_after(checkpoint.step if checkpoint else 0)
+        self.rollouts.truncate_after(checkpoint.step if checkpoint else 0)
+        if checkpoint is None:
+            return None
+        state = json.loads((checkpoint.path / "state.json").read_text(encoding="utf-8"))
+        self.saved_step = checkpoint.step
+        saved, summary = Summary.from_dict(state["summary"]), self.runtime.summary
+        summary.before, summary.warmup, summary.iterations = saved.before, saved.warmup, saved.iterations
+        summary.timing_s = {}
+        for phase, seconds in saved.timing_s.items():
+            self.runtime.add_time(phase, seconds)
+        return dict(state["position"])
+
+    def commit(self, *parts: Callable[[Path], None]) -> None:
+        """One checkpoint: the policy, the position, the summary, and what each of `parts` writes into its folder."""
+        with self.store.stage(self.position.step) as folder:
+            self.session.save(folder / "actor")
+            for write in parts:
+                write(folder)
+            state = {"position": self.position.to_dict(), "summary": self.runtime.summary.to_dict()}
+            write_atomic(folder / "state.json", to_json(state, indent=2) + "\n")
+        self.saved_step = self.position.step
+
+    def count_gain(self, field: str) -> None:
+        """What the run brought, from the `field` of every problem of the evaluations before and after."""
+        after, before = (
+            [record[field] for record in read_jsonl(self.run_dir.rollouts / f"evaluation_{when}.jsonl")]
+            for when in ("after", "before")
+        )
+        gain = bootstrap_difference(after, before)
+        self.runtime.summary.gain = {"mean": gain.mean, "low": gain.low, "high": gain.high}

@@ -26,6 +26,7 @@ from selfplay.engine.heartbeat import Heartbeat
 from selfplay.engine.liveness import check_alive, worker_processes
 from selfplay.engine.policy import PolicySpec
 from selfplay.engine.startup import EpisodeSpec, Loading, episodes_yaml, start_ray, start_trainer
+from selfplay.engine.step_rows import plain, step_rows
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -165,28 +166,11 @@ class Session:
         with self._naming_losses():
             trainer.actor_rollout_wg.set_lr(lr)
             batch, metrics = trainer.train_on(tasks, advantage_fn)
-            rows = self._rows(batch)
+            rows = step_rows(trainer, batch)
             trainer.forget(batch)
         timing = {ours: trainer.timing_raw.get(theirs, 0.0) for theirs, ours in TIMINGS.items()}
         timing["step"] = time.perf_counter() - started
-        return StepResult(rows, _plain(metrics), timing)
-
-    def _rows(self, batch: Any) -> list[dict[str, Any]]:
-        """The batch's rows in order, with texts, for the rollout log."""
-        import transfer_queue as tq
-
-        trainer = self._trainer
-        views = trainer.rows
-        keys = [view.key for view in views]
-        data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=["prompts", "responses"])
-        decode = partial(trainer.tokenizer.batch_decode, skip_special_tokens=True)
-        prompt_ids, response_ids = ([ids.tolist() for ids in data[c].unbind()] for c in ("prompts", "responses"))
-        prompts, responses = decode(prompt_ids), decode(response_ids)
-        return [
-            {"key": v.key, "role": v.role, "group": v.group, "reward": v.reward, "tokens": v.tokens}
-            | {"entropy": v.entropy, **v.record, "prompt": p, "response": r, "prompt_ids": pi, "response_ids": ri}
-            for v, p, r, pi, ri in zip(views, prompts, responses, prompt_ids, response_ids, strict=True)
-        ]
+        return StepResult(rows, plain(metrics), timing)
 
     def sft(self, pairs: Sequence[Any], batch_size: int, lr: float) -> list[float]:
         """Supervised steps of `batch_size` pairs each, at learning rate `lr`; one loss a step. No weight sync.
@@ -360,17 +344,6 @@ class Session:
         out = asyncio.run(ask())
         served = [entry[0] for entry in out.extra_fields["prompt_logprobs"]]
         return log_probs[:-1].tolist(), served[: len(token_ids) - 1]
-
-
-def _plain(metrics: dict[str, Any]) -> dict[str, float]:
-    """Numbers only, as Python floats."""
-    out = {}
-    for key, value in metrics.items():
-        try:
-            out[key] = float(value)
-        except (TypeError, ValueError):
-            continue
-    return out
 
 
 __all__ = ["EpisodeSpec", "RolloutFailed", "Session", "StepResult"]

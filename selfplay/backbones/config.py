@@ -17,6 +17,7 @@ class BackboneConfig:
     prompts: str = "compact"  # compact: a few tokens, for models warmed up on them | full: for instruction models
     kind: str = "tiny"
     path: str = ""  # a local folder or a hub name
+    trust_remote_code: bool = False  # run the modelling code that a repository brings along
     seed: int = 0  # initial weights
     vocab_size: int = 400
     hidden_size: int = 128

@@ -26,7 +26,9 @@ def prepare(config: BackboneConfig) -> Path | str:
 def _tiny(config: BackboneConfig) -> Path:
     corpus = tiny.load_corpus(config.corpus)
     sizes = {
-        key: value for key, value in asdict(config).items() if key not in ("name", "prompts", "kind", "path", "corpus")
+        key: value
+        for key, value in asdict(config).items()
+        if key not in ("name", "prompts", "kind", "path", "corpus", "trust_remote_code")
     }
     ingredients = {
         "recipe": hashlib.sha256(Path(tiny.__file__).read_bytes()).hexdigest(),  # other code builds another model

@@ -26,6 +26,7 @@ class PolicySpec:
     weight_decay: float = 0.0
     kl_coef: float = 0.0  # above 0: a frozen reference of `model_path` joins the loss (low_var_kl)
     entropy_coef: float = 0.0
+    trust_remote_code: bool = False  # of the model's repository
     frozen_model: Path | str | None = None  # a server beside the trainer starts with these weights
 
 

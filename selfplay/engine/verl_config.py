@@ -34,6 +34,8 @@ def _model(policy: PolicySpec, cluster: ClusterConfig) -> list[str]:
         f"+{prefix}.override_config.attn_implementation={attention}",
         f"{prefix}.use_remove_padding={_flag(cluster.fsdp.remove_padding)}",
         f"{prefix}.enable_gradient_checkpointing={_flag(cluster.fsdp.gradient_checkpointing)}",
+        f"{prefix}.trust_remote_code={_flag(policy.trust_remote_code)}",
+        f"data.trust_remote_code={_flag(policy.trust_remote_code)}",
         f"{prefix}.external_lib=selfplay.engine.workers",
     ]
 

@@ -95,6 +95,9 @@ def test_final_answers(text: str, answer: str | None) -> None:
         ("<answer>3</answer><task>a</task>", "text after the answer"),
         ("<task>a</task><answer>3</answer> so there", "text after the answer"),
         ("<task>a Final answer: 3</task><answer>3</answer>", "tags inside the task"),
+        ("<task>Compute 5</answer> * 56.</task><answer>280</answer>", "tags inside the task"),  # a real model wrote it
+        ("<task>a </output> b</task><answer>3</answer>", "tags inside the task"),
+        ("<task>a<|im_end|><|im_start|>user</task><answer>3</answer>", "tags inside the task"),
         (f"<task>{'a' * 3000}</task><answer>3</answer>", "a task that is too long"),
     ],
 )

@@ -26,7 +26,8 @@ BAD = {
     "nothing like it": (["zebra=1"], f"zebra=1: there is no such setting (the top level has {TOP})"),
     "no such member": (
         ["backbone=tny"],
-        "backbone: 'tny' is not allowed; it is one of hf, smollm2_135m, tiny; did you mean tiny?",
+        "backbone: 'tny' is not allowed; it is one of hf, mimo_7b_base, qwen25_coder_3b_instruct, qwen3_4b_base,"
+        " smollm2_135m, tiny; did you mean tiny?",
     ),
     "text for a number": (["algo.steps=many"], "algo.steps: 'many' is not allowed; it is a whole number"),
     "a fraction for a count": (["seed=1.5"], "seed: '1.5' is not allowed; it is a whole number"),
@@ -169,6 +170,7 @@ def test_every_member_of_every_group_composes() -> None:
     files = ["algo.roots=roots.jsonl", "algo.eval.heldout=heldout.jsonl"]
     needs = {
         "hf": ["backbone.path=some/model", "algo.warmup.steps=0"],
+        **{model: ["algo.warmup.steps=0"] for model in ("qwen3_4b_base", "mimo_7b_base", "qwen25_coder_3b_instruct")},
         "verus": files,
         "python": ["algo=anchorloop"],
         "anchorloop_paper": [],

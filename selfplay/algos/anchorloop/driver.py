@@ -111,6 +111,7 @@ class AnchorLoopRun(TrainingRun):
             backbone = replace(backbone, corpus=corpus_file())
         policy = PolicySpec(
             model_path=self.prepare_backbone(backbone),
+            trust_remote_code=self.config.backbone.trust_remote_code,
             max_prompt=algo.max_prompt_tokens,
             max_response=algo.max_response(),
             temperature=algo.temperature,

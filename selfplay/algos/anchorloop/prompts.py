@@ -18,6 +18,8 @@ MAX_QUESTION = 2000  # characters
 
 _TASK = re.compile(r"<task>\s*(.*?)\s*</task>", re.DOTALL)
 _ANSWER = re.compile(r"<answer>\s*(.*?)\s*</answer>", re.DOTALL)
+# What has a meaning to us, or to a chat template, and so must not stand in a task.
+_MARKS = re.compile(r"</?(task|answer|python|output)>|<\||\|>|" + re.escape(FINAL))
 _CODE = re.compile(re.escape(CODE_OPEN) + r"(.*?)" + re.escape(CODE_CLOSE), re.DOTALL)
 _FINAL = re.compile(r"^[ \t]*Final answer:[ \t]*(.*?)[ \t.]*$", re.MULTILINE)
 
@@ -79,8 +81,7 @@ def read_proposal(text: str) -> Proposal:
         return Proposal("", "", "a task that is too long")
     if not text.rstrip().endswith("</answer>") or text.index("<answer>") < text.index("</task>"):
         return Proposal("", "", "text after the answer")
-    tags = ("<task>", "<answer>", CODE_OPEN, OUTPUT_OPEN, FINAL)
-    if any(tag in question for tag in tags):
+    if _MARKS.search(question):
         return Proposal("", "", "tags inside the task")
     return Proposal(question, answer, "")
 

@@ -92,6 +92,7 @@ class AncoraRun(TrainingRun):
         algo = self.algo
         policy = PolicySpec(
             model_path=self.prepare_backbone(self.config.backbone),
+            trust_remote_code=self.config.backbone.trust_remote_code,
             max_prompt=algo.max_prompt_tokens,
             max_response=algo.max_response(),
             temperature=algo.sampling.temperature,

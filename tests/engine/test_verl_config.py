@@ -1,0 +1,58 @@
+"""Our settings as verl's: what the presets for real sizes become passes verl's own checks. Nothing is downloaded."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from selfplay.engine.config import ClusterConfig
+from selfplay.engine.environment import variables
+
+PRESETS = {
+    "anchorloop on Qwen3": ["experiment=anchorloop_paper"],
+    "anchorloop on MiMo": ["experiment=anchorloop_paper", "backbone=mimo_7b_base"],
+    "ancora": ["experiment=ancora_paper"],
+    "laptop": ["algo=ancora"],
+}
+# In a process of its own: verl reads its platform from the environment when it is first imported.
+SCRIPT = """
+import json, sys
+from pathlib import Path
+from verl.utils.config import omega_conf_to_dataclass, validate_config
+from selfplay.config.load import load_config
+from selfplay.engine.policy import PolicySpec
+from selfplay.engine.verl_config import verl_config
+
+for name, overrides in json.loads(sys.argv[1]).items():
+    config = load_config(overrides)
+    spec = PolicySpec(
+        model_path=config.backbone.path or "some/model",
+        trust_remote_code=config.backbone.trust_remote_code,
+        max_prompt=config.algo.max_prompt_tokens,
+        max_response=config.algo.max_response(),
+        kl_coef=config.algo.optim.kl_coef,
+    )
+    verl = verl_config(spec, config.cluster, Path(sys.argv[2]) / "episodes.yaml", seed=0)
+    validate_config(verl, use_reference_policy=spec.kl_coef > 0, use_critic=False)
+    worker = verl.actor_rollout_ref
+    for part in (worker.actor, worker.rollout):
+        omega_conf_to_dataclass(part)
+    print("row", json.dumps([name, worker.model.path, worker.model.trust_remote_code, worker.rollout.max_model_len]))
+"""
+
+
+def test_presets_pass_verl_s_own_checks(tmp_path: Path) -> None:
+    environment = os.environ | variables(ClusterConfig(), "test")
+    command = [sys.executable, "-c", SCRIPT, json.dumps(PRESETS), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [json.loads(line[4:]) for line in done.stdout.splitlines() if line.startswith("row ")]
+    assert rows == [
+        ["anchorloop on Qwen3", "Qwen/Qwen3-4B-Base", False, 1024 + 4096],
+        ["anchorloop on MiMo", "XiaomiMiMo/MiMo-7B-Base", True, 1024 + 4096],
+        ["ancora", "Qwen/Qwen2.5-Coder-3B-Instruct", False, 2048 + 2048],
+        ["laptop", "some/model", False, 256 + 96],
+    ]

@@ -92,6 +92,29 @@ class PythonConfig:
             raise ValueError(f"memory_mib: {self.memory_mib} is not allowed; an interpreter needs 128")
 
 
+JUDGE_COMPARISONS = ("strict", "paper")
+
+
+@dataclass(frozen=True)
+class JudgeConfig(PythonConfig):
+    """The judge of programs by their tests: the Python sandbox, with the limits of a programming contest.
+
+    `wall_s` bounds a program's own seconds on one test. `compare` is strict, or paper (BenchEvolver's rule, which
+    accepts some wrong answers; see `sandbox.judge.compare`).
+    """
+
+    name: str = "judge"
+    wall_s: float = 6.0
+    output_kib: int = 8192
+    compare: str = "strict"
+
+    def check(self) -> None:
+        """Raise ValueError("key: reason") on a value that cannot work."""
+        super().check()
+        if self.compare not in JUDGE_COMPARISONS:
+            raise ValueError(f"compare: {self.compare!r} is not allowed; it is {' or '.join(JUDGE_COMPARISONS)}")
+
+
 ProverConfig = DafnyLiteConfig | DafnyConfig | VerusConfig
 
 PROVER_CONFIGS: dict[str, type[ProverConfig]] = {

@@ -9,6 +9,7 @@ with how the run ended: that answer is the kernel's word, not the code's, which 
 
 from __future__ import annotations
 
+import builtins
 import gc
 import importlib
 import json
@@ -170,6 +171,7 @@ def execute(text: str) -> int:
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="replace", closefd=False, buffering=1)
     sys.argv = ["program.py"]
     random.seed(0)  # the same program prints the same, in every slot
+    vars(builtins).update(exit=sys.exit, quit=sys.exit)  # `site` would define them
     code = 1
     try:
         exec(compile(text, "program.py", "exec"), {"__name__": "__main__", "__builtins__": __builtins__})

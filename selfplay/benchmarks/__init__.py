@@ -1,0 +1,1 @@
+"""The formats in which benchmarks are published, read and written."""

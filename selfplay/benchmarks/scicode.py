@@ -37,10 +37,11 @@ def tasks_of(problem: Mapping[str, Any], targets: Targets) -> Iterator[CodeTask]
     for step in problem["sub_steps"]:
         name, number = function_of(step["function_header"]), str(step["step_number"])
         known = targets.get(number, ())
-        tests: list[Test] = [
-            AssertTest(name, source, before, known[i] if i < len(known) else None)
-            for i, source in enumerate(step["test_cases"])
-        ]
+        tests: list[Test] = []
+        shared = ""  # SciCode runs a step's tests in one process, and later ones use variables of earlier ones
+        for i, source in enumerate(step["test_cases"]):
+            tests.append(AssertTest(name, shared + source, before, known[i] if i < len(known) else None))
+            shared += _definitions(source, name)
         background = str(step.get("step_background") or "")
         yield CodeTask(
             task_id=number,
@@ -62,6 +63,13 @@ def function_of(header: str) -> str:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             return node.name
     raise ValueError("function_header defines nothing")
+
+
+def _definitions(source: str, function: str) -> str:
+    """The statements of a test that neither assert anything nor call the function."""
+    kept = [node for node in ast.parse(source).body if not isinstance(node, ast.Assert)]
+    calls = [any(isinstance(n, ast.Name) and n.id == function for n in ast.walk(node)) for node in kept]
+    return "".join(ast.unparse(node) + "\n" for node, calling in zip(kept, calls, strict=True) if not calling)
 
 
 def target_program(source: str) -> str:

@@ -1,20 +1,18 @@
 """The anchor's answers, kept by content: what has been sampled once is never sampled again, in this launch or the next.
 
 A key stands for the anchor's weights, the task, how it is sampled, and the batch it belongs to (two batches with one
-task have groups of their own). One JSON object a line, appended in one write: after a kill at most the last is torn.
+task have groups of their own).
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from selfplay.backbones.cache import content_hash
-from selfplay.runs.files import to_json
+from selfplay.runs.append_log import AppendLog
 
 Answers = list[str | None]  # of one group, as they were written
 
@@ -38,22 +36,9 @@ class AnchorCache:
     """The file of one run, read once and appended to."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
         self.hits = self.misses = 0
-        self._groups: dict[str, Answers] = {}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            self._read()
-        self._file = path.open("ab", buffering=0)
-
-    def _read(self) -> None:
-        content = self.path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):  # a killed writer's
-            os.truncate(self.path, whole)
-        for line in content[:whole].splitlines():
-            record = json.loads(line)
-            self._groups[record["key"]] = record["answers"]
+        self._log = AppendLog(path)
+        self._groups: dict[str, Answers] = {record["key"]: record["answers"] for record in self._log.records}
 
     def get(self, key: AnchorKey) -> Answers | None:
         """A group's answers, counted as a hit or a miss."""
@@ -78,11 +63,10 @@ class AnchorCache:
         if digest in self._groups:
             raise ValueError(f"the anchor was sampled twice for {key.question!r} in {key.batch}")
         self._groups[digest] = list(answers)
-        line = to_json({"key": digest, "batch": key.batch, "question": key.question, "answers": list(answers)})
-        self._file.write(line.encode() + b"\n")
+        self._log.append({"key": digest, "batch": key.batch, "question": key.question, "answers": list(answers)})
 
     def __len__(self) -> int:
         return len(self._groups)
 
     def close(self) -> None:
-        self._file.close()
+        self._log.close()

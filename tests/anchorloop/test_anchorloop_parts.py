@@ -15,11 +15,12 @@ from selfplay.algos.anchorloop.anchor_cache import AnchorCache, AnchorKey
 from selfplay.algos.anchorloop.config import CurriculumPhase, RolloutSizes
 from selfplay.algos.anchorloop.data import read_heldout
 from selfplay.algos.anchorloop.episodes import read_task
-from selfplay.algos.anchorloop.pool import Candidate, Contamination, admit, leaks
+from selfplay.algos.anchorloop.pool import Candidate, admit, leaks
 from selfplay.algos.anchorloop.prompts import code_to_run, executor_messages, final_answer, read_proposal
 from selfplay.algos.anchorloop.rewards import batch_rewards, executor_metrics
 from selfplay.algos.anchorloop.tool_use import Trajectory, respond
 from selfplay.config.errors import ConfigError
+from selfplay.curriculum.contamination import Contamination
 from selfplay.engine.episode import Message, Sample
 from selfplay.sandbox.answers import AnswerJudge
 from selfplay.sandbox.config import PythonConfig

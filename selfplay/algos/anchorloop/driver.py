@@ -21,7 +21,7 @@ from selfplay.algos.anchorloop.anchor_cache import AnchorCache, Answers
 from selfplay.algos.anchorloop.config import CURRICULUM, EXECUTOR, AnchorLoopConfig
 from selfplay.algos.anchorloop.data import LoopData, corpus_file, load_data
 from selfplay.algos.anchorloop.episodes import Tools, specs
-from selfplay.algos.anchorloop.pool import Contamination, admit, in_batches, leaks
+from selfplay.algos.anchorloop.pool import admit, in_batches, leaks
 from selfplay.algos.anchorloop.prompts import executor_messages
 from selfplay.algos.anchorloop.rewards import (
     CurriculumAdvantages,
@@ -37,6 +37,7 @@ from selfplay.algos.step_metrics import engine_metrics, readable
 from selfplay.algos.training_run import TrainingRun
 from selfplay.config.errors import ConfigError
 from selfplay.config.schema import Config
+from selfplay.curriculum.contamination import Contamination
 from selfplay.engine.episode import Task
 from selfplay.engine.session import StepResult
 from selfplay.objectives.voting import resolve

@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from selfplay.curriculum.minhash_index import MinHashIndex, signature
-from selfplay.curriculum.text import tokens
+from selfplay.curriculum.contamination import Contamination, normal
 
-_PERMUTATIONS, _HASH_SEED, NEAR = 128, 1, 0.8
-CONTAMINATED, DUPLICATE, OUT_OF_BAND = "contaminated", "a duplicate", "outside the band"
+CONTAMINATED = "contaminated"
 
 
 @dataclass(frozen=True)
@@ -21,40 +19,6 @@ class Candidate:
 
     question: str
     reason: str
-
-
-class Contamination:
-    """Overlap with the evaluation sets: n words in a row, or a MinHash similarity above `NEAR`."""
-
-    def __init__(self, evaluation: Sequence[str], n: int) -> None:
-        self.n = n
-        self._grams = {gram for text in evaluation for gram in self._ngrams(text)}
-        self._index = MinHashIndex(NEAR, _PERMUTATIONS)
-        for text in evaluation:
-            self._index.add(self._sketch(text))
-
-    def of(self, question: str) -> str:
-        """`n-gram`, `minhash`, or "" for none."""
-        if not self._grams.isdisjoint(self._ngrams(question)):
-            return "n-gram"
-        _, similar = self._index.similar(self._sketch(question))
-        return "minhash" if len(similar) and similar[0] > NEAR else ""
-
-    def _ngrams(self, text: str) -> list[tuple[str, ...]]:
-        """A text with fewer words than n is one gram."""
-        words = normal(text)
-        return [tuple(words[i : i + self.n]) for i in range(max(1, len(words) - self.n + 1))] if words else []
-
-    @staticmethod
-    def _sketch(text: str) -> Any:
-        words = normal(text)
-        grams = {" ".join(words[i : i + k]) for k in (1, 2, 3) for i in range(len(words) - k + 1)}
-        return signature(grams or {""}, _PERMUTATIONS, _HASH_SEED)
-
-
-def normal(text: str) -> list[str]:
-    """Words and signs, in lower case."""
-    return [word.lower() for word in tokens(text)]
 
 
 def admit(

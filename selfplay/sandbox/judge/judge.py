@@ -109,6 +109,11 @@ class Judge:
         """What a program does with an input, within the judge's limits."""
         return self._run(program, stdin)
 
+    def outputs(self, program: str, inputs: Sequence[str]) -> list[RunResult]:
+        """What a program does with each of many inputs."""
+        with ThreadPoolExecutor(self.config.slots) as pool:
+            return list(pool.map(lambda given: self._run(program, given), inputs))
+
     def close(self) -> None:
         self.sandbox.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +91,74 @@ def test_agent0_has_no_anchor(tmp_path: Path, cache: Path) -> None:
             assert line["reward/frontier"] == 0.0
     groups = answers_of(launch.run_dir)
     assert all(".filter." in group["batch"] for group in groups)  # asked for the pool's filter alone
+
+
+def steps_of(run_dir: Path, phase: str) -> list[dict[str, Any]]:
+    return [line for line in metrics_of(run_dir) if line["phase"] == phase]
+
+
+def no_frontier(run_dir: Path) -> None:
+    assert all(line["reward/frontier"] == 0.0 for line in steps_of(run_dir, "curriculum"))
+    assert any(line["structure/zero"] < 1.0 for line in steps_of(run_dir, "executor"))
+
+
+def no_historical_term(run_dir: Path) -> None:
+    assert all(line["structure/zero"] == 1.0 for line in steps_of(run_dir, "executor"))
+    assert any(line["reward/frontier"] > 0.0 for line in steps_of(run_dir, "curriculum"))
+
+
+def anchors(*expected: int) -> Callable[[Path], None]:
+    def check(run_dir: Path) -> None:
+        assert [row["anchor_of"] for row in summary_of(run_dir)["iterations"]] == list(expected)
+
+    return check
+
+
+def sampled_for_every_step(run_dir: Path) -> None:
+    assert all(line["anchor/hit_rate"] == 0.0 for line in steps_of(run_dir, "executor"))
+
+
+def zero_where_the_majorities_agree(run_dir: Path) -> None:
+    for line in steps_of(run_dir, "executor"):
+        assert line["structure/zero"] >= 1.0 - line["majorities_differ"] - 1e-9
+
+
+def no_curriculum_steps(run_dir: Path) -> None:
+    assert not steps_of(run_dir, "curriculum")
+    assert steps_of(run_dir, "executor")
+
+
+ARMS: dict[str, tuple[int, Callable[[Path], None]]] = {  # preset -> iterations, its defining property
+    "curriculum_only": (1, no_historical_term),
+    "executor_only": (1, no_frontier),
+    "fixed_anchor": (2, anchors(0, 0)),
+    "refresh_2": (3, anchors(0, 0, 2)),
+    "refresh_3": (2, anchors(0, 0)),
+    "no_cache": (1, sampled_for_every_step),
+    "majority_difference": (1, zero_where_the_majorities_agree),
+    "center": (1, anchors(0)),
+    "no_curriculum": (1, no_curriculum_steps),
+}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("arm", ARMS)
+def test_arms_show_their_property(arm: str, tmp_path: Path, cache: Path) -> None:
+    iterations, check = ARMS[arm]
+    overrides = [f"experiment=anchorloop_{arm}", *SHORT[1:], f"algo.iterations={iterations}"]
+    if arm == "no_curriculum":
+        overrides = [o for o in overrides if not o.startswith("algo.curriculum.steps")]
+    launch = Launch(tmp_path, overrides, cache)
+    assert launch.wait(800) == 0, launch.console()[-3000:]
+    check(launch.run_dir)
+
+
+@pytest.mark.timeout(900)
+def test_the_grid_is_a_multirun(tmp_path: Path, cache: Path) -> None:
+    """Two by two of the paper's four by four: alpha and lambda."""
+    grid = ["algo.executor.adpo.alpha=0.2,0.8", "algo.curriculum.reward.frontier=0.2,0.8"]
+    launch = Launch(tmp_path, ["--multirun", *SHORT, "algo.iterations=1", "algo.curriculum.steps=1", *grid], cache)
+    assert launch.wait(880) == 0, launch.console()[-3000:]
+    runs = sorted((tmp_path / "outputs" / "anchorloop").iterdir())
+    assert len(runs) == 4
+    assert all(summary_of(run)["status"] == "finished" for run in runs)

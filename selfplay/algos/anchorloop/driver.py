@@ -275,7 +275,7 @@ class AnchorLoopRun(TrainingRun):
     def close_iteration(self) -> None:
         """The iteration's row: what each phase brought, what the anchor cost, and the held-out accuracy."""
         place = self.position
-        row: dict[str, Any] = {"iteration": place.iteration}
+        row: dict[str, Any] = {"iteration": place.iteration, "anchor_of": place.anchor}  # 0: the backbone
         if self.algo.eval.every_iteration and place.iteration < self.algo.iterations:
             score, tool_calls = self._evaluate(f"iteration_{place.iteration:03d}")
             row |= {"accuracy": score.pass_at_1, "interval": score.interval, "heldout_tool_calls": tool_calls}

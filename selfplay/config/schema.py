@@ -15,7 +15,7 @@ from selfplay.algos.ancora.config import AncoraConfig, RejectionConfig
 from selfplay.backbones.config import BackboneConfig
 from selfplay.engine.config import ClusterConfig
 from selfplay.runs.config import LoggingConfig
-from selfplay.sandbox.config import DafnyConfig, DafnyLiteConfig, JudgeConfig, PythonConfig, VerusConfig
+from selfplay.sandbox.config import DafnyConfig, DafnyLiteConfig, PythonConfig, VerusConfig
 
 # Groups whose members differ in their fields. A new system or sandbox adds its dataclass here; the file of the same
 # name in conf/<group>/ starts from it with `defaults: [<name>_schema]`.
@@ -32,7 +32,6 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "dafny_lite": DafnyLiteConfig,
         "verus": VerusConfig,
         "python": PythonConfig,
-        "judge": JudgeConfig,
     },
 }
 

@@ -136,7 +136,7 @@ def scicode_file(path: Path, judge: Judge) -> None:
         for test in task.hidden:
             assert isinstance(test, AssertTest)
             try:
-                source = f"{task.source['setup']}\n{task.reference}\n{scicode.target_program(test.source)}"
+                source = f"{test.setup}\n{task.reference}\n{scicode.target_program(test.source)}"
             except ValueError as error:
                 counts[f"a test that {error}"] += 1
                 continue

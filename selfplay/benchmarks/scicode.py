@@ -40,8 +40,8 @@ def tasks_of(problem: Mapping[str, Any], targets: Targets) -> Iterator[CodeTask]
         tests: list[Test] = []
         shared = ""  # SciCode runs a step's tests in one process, and later ones use variables of earlier ones
         for i, source in enumerate(step["test_cases"]):
-            tests.append(AssertTest(name, shared + source, before, known[i] if i < len(known) else None))
-            shared += _definitions(source, name)
+            tests.append(AssertTest(name, source, before + shared, known[i] if i < len(known) else None))
+            shared += "\n" + _definitions(source, name)
         background = str(step.get("step_background") or "")
         yield CodeTask(
             task_id=number,

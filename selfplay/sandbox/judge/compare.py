@@ -14,8 +14,9 @@ from collections import Counter
 
 TOLERANCE = 1e-6  # relative
 WHOLE = 1e-3  # how far a number written with a fraction may be from a whole one, at most
-_INTEGER = re.compile(r"[+-]?\d+")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+MATCHED = 500  # items in any order that are matched one by one
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def same_output(got: str, expected: str, *, unordered: bool = False, comparison: str = "strict") -> bool:
@@ -82,6 +83,10 @@ def same_value(got: object, expected: object, *, unordered: bool = False, compar
 
 
 def _same_multiset(got: list[object], expected: list[object], comparison: str) -> bool:
+    if Counter(map(repr, got)) == Counter(map(repr, expected)):
+        return True
+    if len(got) > MATCHED:  # every one with every one: only where numbers may differ a little, and only so many
+        return False
     left = list(expected)
     for value in got:
         place = next((i for i, other in enumerate(left) if same_value(value, other, comparison=comparison)), None)

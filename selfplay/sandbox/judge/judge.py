@@ -16,7 +16,6 @@ from selfplay.sandbox.judge.harness import NEEDS_A_CALL, call_program, replay_pr
 from selfplay.sandbox.python.pool import PythonSandbox
 from selfplay.sandbox.python.result import Ending, RunResult
 
-SIGXCPU = 24
 MAX_CALLS = 100  # of the function, in one test with assertions
 
 
@@ -130,7 +129,7 @@ class Judge:
 
     def _stdio(self, job: Job, test: StdioTest) -> TestResult:
         run = self._run(job.program, test.stdin)
-        if bad := failure(run):
+        if bad := failure(run, self.config.wall_s):
             return bad
         right = same_output(run.stdout, test.stdout, unordered=job.unordered, comparison=self.config.compare)
         return _decided(right, run.stdout, run.cpu_s)
@@ -139,7 +138,10 @@ class Judge:
         value = self._value(job.program, test.function, test.arguments, {})
         if isinstance(value, TestResult):
             return value
-        got = values.loads(value)
+        try:
+            got = values.loads(value, arrays=False)
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:  # a forged one
+            return TestResult(Outcome.ERROR, f"no value: {type(error).__name__}")
         right = same_value(got, test.expected, unordered=job.unordered, comparison=self.config.compare)
         return _decided(right, repr(got), 0.0)
 
@@ -163,7 +165,7 @@ class Judge:
             elif "AssertionError" in _last_line(run.stderr):
                 return TestResult(Outcome.WRONG, f"{test.function} returned {known[-1][:300]}")
             else:
-                return failure(run) or TestResult(Outcome.ERROR)
+                return failure(run, self.config.wall_s) or TestResult(Outcome.ERROR)
         return TestResult(Outcome.ERROR, f"more than {MAX_CALLS} calls")
 
     def _value(
@@ -171,7 +173,7 @@ class Judge:
     ) -> str | TestResult:
         """What the function returns, as JSON, or how that failed."""
         run = self._run(call_program(program, function, arguments, named), "")
-        if bad := failure(run):
+        if bad := failure(run, self.config.wall_s):
             return bad
         value = written(run.stdout)
         return TestResult(Outcome.ERROR, "it returned no value") if value is None else value
@@ -181,11 +183,11 @@ class Judge:
         return self.sandbox.run(program, stdin, wall_s=2 * self.config.wall_s + 2)
 
 
-def failure(run: RunResult) -> TestResult | None:
-    """How a run failed, if it did."""
+def failure(run: RunResult, limit_s: float) -> TestResult | None:
+    """How a run failed, if it did; `limit_s` are the seconds it may compute."""
     if run.ending is Ending.FINISHED:
         return None
-    if run.ending is Ending.TIMEOUT or (run.ending is Ending.KILLED and run.exit_code == SIGXCPU):
+    if run.ending is Ending.TIMEOUT or run.cpu_s >= limit_s:  # the kernel kills at the limit
         return TestResult(Outcome.TIMEOUT, cpu_s=run.cpu_s)
     detail = f"signal {run.exit_code}" if run.ending is Ending.KILLED else _last_line(run.stderr)
     return TestResult(Outcome.ERROR, detail, run.cpu_s)

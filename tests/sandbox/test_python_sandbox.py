@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -98,10 +99,22 @@ def test_the_same_program_prints_the_same(sandbox: PythonSandbox) -> None:
     assert sandbox.run(code).stdout == sandbox.run(code).stdout
 
 
+def test_a_package_below_tmp_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        package = Path(folder, "a_package")
+        package.mkdir()
+        (package / "__init__.py").touch()
+        monkeypatch.syspath_prepend(folder)
+        with pytest.raises(SandboxError, match="'a_package' is installed below /tmp"):
+            PythonSandbox(PythonConfig(slots=1, packages=["a_package"]))
+
+
 @pytest.mark.parametrize("backend", PYTHON_BACKENDS)
 def test_demanded_packages_can_be_imported_and_others_cannot(backend: str) -> None:
     if backend == "bubblewrap" and shutil.which("bwrap") is None:
         pytest.skip("bwrap is not installed")
+    if Path(sys.prefix).is_relative_to("/tmp"):
+        pytest.skip("what is installed below /tmp cannot be shown to a run")
     with_sympy = PythonSandbox(PythonConfig(backend=backend, slots=1, packages=["sympy", "mpmath", "numpy"]))
     code = "import numpy, sympy; x = sympy.Symbol('x'); print(sympy.integrate(x**2, x), numpy.arange(3).sum())"
     try:

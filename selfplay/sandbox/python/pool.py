@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from selfplay.sandbox.config import PythonConfig
 from selfplay.sandbox.python.bubblewrap import Bubblewrap
+from selfplay.sandbox.python.confinement import TMP
 from selfplay.sandbox.python.result import RunResult, SandboxError
 from selfplay.sandbox.python.slot import ENVIRONMENT, Slot
 
@@ -91,12 +92,14 @@ def package_folders(name: str) -> dict[str, str]:
     """The folders that an installed package needs: its own, and its bundled libraries.
 
     Raises:
-        SandboxError: it is not installed.
+        SandboxError: it is not installed, or where a run cannot be shown it.
     """
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         raise SandboxError(f"sandbox.packages: {name!r} is not installed as a package")
     folder = Path(next(iter(spec.submodule_search_locations)))
+    if folder.is_relative_to(TMP):
+        raise SandboxError(f"sandbox.packages: {name!r} is installed below {TMP}, and every run has a {TMP} of its own")
     extra = folder.with_name(f"{name}.libs")
     return {name: str(folder)} | ({extra.name: str(extra)} if extra.is_dir() else {})
 

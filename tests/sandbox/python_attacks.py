@@ -271,5 +271,5 @@ import threading, time
 threading.Thread(target=time.sleep, args=(10**6,)).start()
 print("main ends")
 """, (FINISHED, TIMEOUT)),
-    Attack("exit handlers", "import atexit, time\natexit.register(time.sleep, 10**6)\nprint('main ends')", REFUSED),
+    Attack("exit handlers", "import atexit, time\natexit.register(time.sleep, 10**6)\nprint('main ends')", (TIMEOUT,)),
 ]  # fmt: skip

@@ -53,6 +53,23 @@ def target() -> Iterator[Host]:
 # ---------------------------------------------------------------- what a program can do
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.2), print('late'))).start()",
+        "import atexit\natexit.register(lambda: print('late'))",
+        "import atexit, os, sys\nfrom io import BytesIO\nsys.stdout = BytesIO()\n"
+        "atexit.register(lambda: os.write(1, b'late\\n'))",
+        "import io, sys\nsys.stdout.write('late')\nsys.stdout = io.StringIO()\nsys.__stdout__ = None",
+        "print('late')\nquit()",
+        "print('late')\nexit(0)",
+    ],
+)
+def test_a_program_ends_as_in_an_interpreter_of_its_own(either: PythonSandbox, program: str) -> None:
+    result = either.run(program)
+    assert (result.ending, result.stdout.strip()) == (Ending.FINISHED, "late"), result.stderr
+
+
 def test_a_program_prints_and_reads(either: PythonSandbox) -> None:
     result = either.run("print('π', input(), input())\nimport sys; print('e', file=sys.stderr)", stdin="one\ntwo\n")
     assert (result.ending, result.exit_code) == (Ending.FINISHED, 0)

@@ -9,6 +9,7 @@ with how the run ended: that answer is the kernel's word, not the code's, which 
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import gc
 import importlib
@@ -169,6 +170,7 @@ def execute(text: str) -> int:
     sys.stdin = os.fdopen(0, encoding="utf-8", errors="replace", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="replace", closefd=False, buffering=1)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="replace", closefd=False, buffering=1)
+    streams = sys.stdout, sys.stderr  # the program may put others in their place
     sys.argv = ["program.py"]
     random.seed(0)  # the same program prints the same, in every slot
     vars(builtins).update(exit=sys.exit, quit=sys.exit)  # `site` would define them
@@ -181,9 +183,12 @@ def execute(text: str) -> int:
     except BaseException as error:
         frames = error.__traceback__.tb_next if error.__traceback__ else None  # without this function's own
         traceback.print_exception(type(error), error, frames, limit=-5)
-    for stream in (sys.stdout, sys.stderr):
+    # As an interpreter ends: programs print from threads that nobody joins, and from handlers at exit.
+    shutdown = getattr(sys.modules.get("threading"), "_shutdown", None)
+    for end in (shutdown, atexit._run_exitfuncs, *[stream.flush for stream in (sys.stdout, sys.stderr, *streams)]):
         try:
-            stream.flush()
+            if end is not None:
+                end()
         except BaseException:
             code = code or 1
     return code & 0xFF

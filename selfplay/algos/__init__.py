@@ -5,4 +5,5 @@ from __future__ import annotations
 ALGORITHMS: dict[str, str] = {
     **dict.fromkeys(("ancora", "rft", "psv"), "selfplay.algos.ancora.driver:run"),
     **dict.fromkeys(("anchorloop", "agent0"), "selfplay.algos.anchorloop.driver:run"),
+    "benchevolver": "selfplay.algos.benchevolver.driver:run",
 }

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from selfplay.backbones.cache import cache_root
 from selfplay.engine.episode import Message
 from selfplay.engine.session import Session
 from selfplay.runs.files import to_json, write_atomic
+
+if TYPE_CHECKING:
+    from selfplay.algos.training_run import TrainingRun
 
 NOTE = "note.json"  # beside the weights of a cached state: the table of the rounds that made it
 CHUNK = 10  # optimizer steps a call, at one learning rate: verl unbinds the whole batch for every one of them
@@ -116,3 +119,54 @@ def store(session: Session, path: Path, note: Mapping[str, Any] | None = None) -
         shutil.rmtree(partial, ignore_errors=True)
         if not path.is_dir():
             raise
+
+
+class WarmStart(Protocol):
+    """Settings of a supervised start."""
+
+    steps: int
+    batch_size: int
+    lr: float
+    seed: int
+    cache: bool
+
+
+class Place(Protocol):
+    done: int  # supervised steps
+
+
+def warm_start(
+    run: TrainingRun,
+    config: WarmStart,
+    place: Place,
+    key: str,
+    pairs: Callable[[], Sequence[Pair]],
+    optim: Mapping[str, float],
+) -> None:
+    """Bring the session's policy through `config.steps` steps on `pairs`; a killed warm-up goes on where it was.
+
+    `key` stands for the pairs' content; the result is taken from the cache, and kept there. `optim` are the settings of
+    the optimizer that the result depends on.
+    """
+    if not config.steps:
+        return
+    cluster = run.config.cluster
+    settings = {name: getattr(config, name) for name in ("steps", "batch_size", "lr", "seed")}
+    settings |= {"world_size": cluster.world_size, "dtype": cluster.fsdp.dtype, **optim}
+    cached = cache_path(run.backbone, key, settings)
+    if config.cache and place.done == 0 and cached.is_dir():
+        run.session.load(cached)
+        run.progress.note(f"warm-up: taken from {cached}")
+        return
+    run.progress.phase("warm-up", place.done, config.steps)
+
+    def after(done: int, loss: float) -> None:
+        place.done = done
+        run.progress.step(done, loss=loss)
+        run.runtime.between_steps()
+        run.save()
+
+    recipe = Supervised(config.steps, config.batch_size, config.lr, config.seed)
+    recipe.train(run.session, pairs(), place.done, after)
+    if config.cache and not cached.is_dir():
+        store(run.session, cached)

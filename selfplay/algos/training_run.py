@@ -68,6 +68,10 @@ class TrainingRun:
             self.runtime.add_time(phase, seconds)
         return dict(state["position"])
 
+    def save(self) -> None:
+        """Commit a checkpoint: the policy at work, and how far the run has come."""
+        self.commit()
+
     def commit(self, *parts: Callable[[Path], None]) -> None:
         """One checkpoint: the policy, the position, the summary, and what each of `parts` writes into its folder."""
         with self.store.stage(self.position.step) as folder:

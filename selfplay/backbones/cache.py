@@ -58,3 +58,15 @@ def cached(name: str, ingredients: Mapping[str, Any], build: Callable[[Path], No
         finally:
             shutil.rmtree(work, ignore_errors=True)
     return final
+
+
+def corpus_file(corpus: Mapping[str, Any]) -> str:
+    """A micro-domain's tokenizer corpus as a file, for `BackboneConfig.corpus`; written once."""
+    from selfplay.runs.files import write_atomic
+
+    text = json.dumps(corpus, ensure_ascii=False)
+    path = cache_root() / f"corpus-{content_hash({'text': text})}.json"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, text)
+    return str(path)

@@ -23,7 +23,7 @@ from selfplay.runs.resume import combine, saved_overrides
 
 _WANTED = {int: "a whole number", float: "a number", bool: "true or false", str: "text", list: "a list"}
 
-OPEN_SECTIONS = ("algo.eval.more.",)  # their names are the user's own
+OPEN_SECTIONS = ("algo.eval.more.", "algo.endpoints.")  # their names are the user's own
 
 
 def conf_dir() -> Path:

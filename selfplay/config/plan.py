@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from selfplay.algos.anchorloop.config import AnchorLoopConfig
 from selfplay.algos.ancora.config import AncoraConfig, RejectionConfig
+from selfplay.algos.benchevolver.config import BenchEvolverConfig
 from selfplay.config.load import to_yaml
 from selfplay.config.schema import Config
 from selfplay.engine.config import ClusterConfig
@@ -115,9 +116,42 @@ def anchorloop_steps(config: Config) -> list[str]:
     return phases
 
 
+def benchevolver_steps(config: Config) -> list[str]:
+    """The phases of a BenchEvolver run."""
+    algo: BenchEvolverConfig = config.algo
+    evolution, rl = algo.evolution, algo.rl
+    roles = ", ".join(f"{role} {name}" for role, name in algo.roles.by_role().items())
+    if algo.replay:
+        return [f"search: again, from the log of {algo.replay}; no model, no engine"]
+    phases = []
+    if algo.needs_policy:
+        phases.append(f"backbone: {config.backbone.name} ({config.backbone.kind}), built or taken from the cache")
+        if algo.warmup.steps:
+            phases.append(
+                f"warm-up: {algo.warmup.steps} supervised steps of {algo.warmup.batch_size} sequences from"
+                f" {algo.warmup.n_demos} generated demonstrations, lr {algo.warmup.lr:g}"
+            )
+        tasks = algo.eval.heldout or "the held-out tasks"
+        phases.append(f"evaluation before: {algo.eval.samples} attempts at each of {tasks}")
+    phases += [
+        f"{algo.rounds} round{'s' if algo.rounds > 1 else ''} ({roles})",
+        f"  search: seeds of {algo.seeds or 'the shipped set'}; those with accuracy {evolution.saturation:g} or more in"
+        f" {evolution.panel.attempts} attempts take up to {evolution.steps} steps each, until {evolution.accepted}"
+        f" tasks are accepted; {evolution.proposer}, memory {'on' if evolution.memory else 'off'}",
+    ]
+    if rl.steps:
+        phases.append(
+            f"  training: {' then '.join(rl.mixtures)}, each from the same start, {rl.steps} steps of B={rl.problems} x"
+            f" G={rl.group}, lr {rl.lr:g}, {f'LoRA of rank {rl.lora_rank}' if rl.lora_rank else 'all weights'}; and an"
+            " evaluation after each"
+        )
+    return phases
+
+
 STEPS: dict[str, Callable[[Config], list[str]]] = {
     **dict.fromkeys(("ancora", "rft", "psv"), ancora_steps),
     **dict.fromkeys(("anchorloop", "agent0"), anchorloop_steps),
+    "benchevolver": benchevolver_steps,
 }
 
 

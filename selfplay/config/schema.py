@@ -12,10 +12,11 @@ from omegaconf import MISSING, OmegaConf
 
 from selfplay.algos.anchorloop.config import AnchorLoopConfig
 from selfplay.algos.ancora.config import AncoraConfig, RejectionConfig
+from selfplay.algos.benchevolver.config import BenchEvolverConfig
 from selfplay.backbones.config import BackboneConfig
 from selfplay.engine.config import ClusterConfig
 from selfplay.runs.config import LoggingConfig
-from selfplay.sandbox.config import DafnyConfig, DafnyLiteConfig, PythonConfig, VerusConfig
+from selfplay.sandbox.config import DafnyConfig, DafnyLiteConfig, JudgeConfig, PythonConfig, VerusConfig
 
 # Groups whose members differ in their fields. A new system or sandbox adds its dataclass here; the file of the same
 # name in conf/<group>/ starts from it with `defaults: [<name>_schema]`.
@@ -26,12 +27,14 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "psv": RejectionConfig,
         "anchorloop": AnchorLoopConfig,
         "agent0": AnchorLoopConfig,
+        "benchevolver": BenchEvolverConfig,
     },
     "sandbox": {
         "dafny": DafnyConfig,
         "dafny_lite": DafnyLiteConfig,
         "verus": VerusConfig,
         "python": PythonConfig,
+        "judge": JudgeConfig,
     },
 }
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from selfplay.algos.anchorloop.config import AnchorLoopConfig
+from selfplay.algos.benchevolver.config import BenchEvolverConfig
 from selfplay.config.schema import Config
 
 ROLES = ("proposer", "solver")
+PROVERS = ("dafny", "dafny_lite", "verus")
 
 
 def problems(config: Config) -> list[str]:
@@ -32,12 +34,12 @@ def _own_checks(node: Any, prefix: str) -> Iterator[str]:
 
 def _across(config: Config) -> Iterator[str]:
     """Combinations of components that cannot work."""
-    loop = isinstance(config.algo, AnchorLoopConfig)
-    if loop != (config.sandbox.name == "python"):
-        allowed = "python" if loop else "dafny, dafny_lite or verus"
+    sandboxes, checks = KINDS.get(type(config.algo), (PROVERS, _ancora))
+    if config.sandbox.name not in sandboxes:
+        allowed = f"{', '.join(sandboxes[:-1])} or {sandboxes[-1]}" if len(sandboxes) > 1 else sandboxes[0]
         yield f"sandbox: {config.sandbox.name!r} is not allowed with algo={config.algo.name}; it is {allowed}"
         return
-    yield from _anchorloop(config) if loop else _ancora(config)
+    yield from checks(config)
     longest = config.algo.max_prompt_tokens + config.algo.max_response()
     for key, tokens in (
         ("cluster.rollout.max_num_batched_tokens", config.cluster.rollout.max_num_batched_tokens),
@@ -58,14 +60,39 @@ def _anchorloop(config: Config) -> Iterator[str]:
                 f"{key}: {tokens} is not allowed; it must be at most {room}, which algo.max_prompt_tokens="
                 f"{algo.max_prompt_tokens} leaves of backbone.max_positions={config.backbone.max_positions}"
             )
-    if not algo.warmup.steps:
+    yield from _demonstrated(config)
+
+
+def _benchevolver(config: Config) -> Iterator[str]:
+    algo: BenchEvolverConfig = config.algo
+    evolution = algo.evolution
+    room = config.backbone.max_positions - algo.max_prompt_tokens
+    for key, tokens in (
+        ("rl.max_tokens", algo.rl.max_tokens),
+        ("eval.max_tokens", algo.eval.max_tokens),
+        ("evolution.max_tokens", evolution.max_tokens),
+        ("evolution.validation.max_tokens", evolution.validation.max_tokens),
+        ("evolution.panel.max_tokens", evolution.panel.max_tokens),
+    ):
+        if config.backbone.kind == "tiny" and tokens > room:
+            yield (
+                f"algo.{key}: {tokens} is not allowed; it must be at most {room}, which algo.max_prompt_tokens="
+                f"{algo.max_prompt_tokens} leaves of backbone.max_positions={config.backbone.max_positions}"
+            )
+    if algo.needs_policy:
+        yield from _demonstrated(config)
+
+
+def _demonstrated(config: Config) -> Iterator[str]:
+    """A warm-up on generated demonstrations, which are for compact prompts."""
+    warmup, ranks = config.algo.warmup, config.cluster.world_size
+    if not warmup.steps:
         return
-    ranks = config.cluster.world_size
-    if algo.warmup.batch_size % ranks:
-        yield f"algo.warmup.batch_size: {algo.warmup.batch_size} is not allowed; it must be a multiple of {ranks} ranks"
+    if warmup.batch_size % ranks:
+        yield f"algo.warmup.batch_size: {warmup.batch_size} is not allowed; it must be a multiple of {ranks} ranks"
     if config.backbone.prompts != "compact":
         yield (
-            f"algo.warmup.steps: {algo.warmup.steps} is not allowed with backbone.prompts={config.backbone.prompts};"
+            f"algo.warmup.steps: {warmup.steps} is not allowed with backbone.prompts={config.backbone.prompts};"
             " the demonstrations are for compact prompts"
         )
 
@@ -119,3 +146,10 @@ def _warm_up(config: Config) -> Iterator[str]:
             f"algo.warmup.demos: '' is not allowed with backbone.prompts={config.backbone.prompts}; the generated"
             " demonstrations are for compact prompts: give a file, or algo.warmup.steps=0"
         )
+
+
+# What a system runs its programs in, and the checks of its own; all others are ANCORA's.
+KINDS: dict[type, tuple[tuple[str, ...], Callable[[Config], Iterator[str]]]] = {
+    AnchorLoopConfig: (("python",), _anchorloop),
+    BenchEvolverConfig: (("judge",), _benchevolver),
+}

@@ -12,12 +12,12 @@ _PERMUTATIONS, _HASH_SEED, NEAR = 128, 1, 0.8
 
 
 class Contamination:
-    """Overlap with a set of texts: n words in a row, or a MinHash similarity above `NEAR`."""
+    """Overlap with a set of texts: n words in a row, or a MinHash similarity above `limit`."""
 
-    def __init__(self, texts: Sequence[str], n: int) -> None:
-        self.n = n
+    def __init__(self, texts: Sequence[str], n: int, limit: float = NEAR) -> None:
+        self.n, self.limit = n, limit
         self._grams: set[tuple[str, ...]] = set()
-        self._index = MinHashIndex(NEAR, _PERMUTATIONS)
+        self._index = MinHashIndex(limit, _PERMUTATIONS)
         for text in texts:
             self.add(text)
 
@@ -35,7 +35,7 @@ class Contamination:
     def near(self, text: str) -> bool:
         """Whether the text is nearly one of them, by MinHash alone."""
         _, similar = self._index.similar(self._sketch(text))
-        return bool(len(similar)) and bool(similar[0] > NEAR)
+        return bool(len(similar)) and bool(similar[0] > self.limit)
 
     def _ngrams(self, text: str) -> list[tuple[str, ...]]:
         """A text with fewer words than n is one gram."""

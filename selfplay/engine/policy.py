@@ -27,6 +27,8 @@ class PolicySpec:
     kl_coef: float = 0.0  # above 0: a frozen reference of `model_path` joins the loss (low_var_kl)
     entropy_coef: float = 0.0
     trust_remote_code: bool = False  # of the model's repository
+    lora_rank: int = 0  # above 0: adapters are trained and the rest is frozen
+    lora_alpha: int = 64
     frozen_model: Path | str | None = None  # a server beside the trainer starts with these weights
 
 

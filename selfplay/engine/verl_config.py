@@ -29,7 +29,13 @@ def _flag(value: bool) -> str:
 def _model(policy: PolicySpec, cluster: ClusterConfig) -> list[str]:
     prefix = "actor_rollout_ref.model"
     attention = "sdpa" if cluster.device == "cpu" else "flash_attention_2"
-    return [
+    lora = [
+        f"{prefix}.lora_rank={policy.lora_rank}",
+        f"{prefix}.lora_alpha={policy.lora_alpha}",
+        f"{prefix}.target_modules=all-linear",  # attention and MLP projections
+        f"{prefix}.lora.merge=True",  # the servers get whole weights: our sync takes no adapters
+    ]
+    return (lora if policy.lora_rank else []) + [
         f"{prefix}.path='{policy.model_path}'",
         f"+{prefix}.override_config.attn_implementation={attention}",
         f"{prefix}.use_remove_padding={_flag(cluster.fsdp.remove_padding)}",

@@ -222,7 +222,7 @@ def test_memory_tells_the_proposer_what_happened(judge: Judge, tmp_path: Path) -
         model = Scripted(target=lambda c, n: code(SUM))
         config = EvolutionConfig(steps=2, memory=memory)
         evolve(judge, tmp_path / str(memory), model, config=config)
-        second = next(c.messages[0]["content"] for c in model.calls if c.key[1:] == (2, "mutate"))
+        second = next(c.messages[0]["content"] for c in model.calls if c.key[2:] == (2, "mutate"))
         assert ("no attempt solves it" in second) is told
         assert ("other powers (1x)" in second) is told
 

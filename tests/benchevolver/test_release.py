@@ -14,6 +14,7 @@ from scripted_models import STATEMENT, Scripted, seed
 
 from selfplay.algos.benchevolver.evolve import Evolution, EvolutionConfig, Lineage
 from selfplay.algos.benchevolver.models import Budget, BudgetConfig, CallLog, Models
+from selfplay.algos.benchevolver.prompts import Full
 from selfplay.algos.benchevolver.release import PlusConfig, entropy, plus, quality, write_release
 from selfplay.benchmarks import livecodebench
 from selfplay.sandbox.config import JudgeConfig
@@ -111,7 +112,7 @@ def test_plus_takes_good_and_hard_tasks_and_hard_originals(lineages: list[Lineag
 )
 def test_a_rubric_score_is_read_or_missing(reply: str, score: int | None, tmp_path: Path) -> None:
     models = models_of(Scripted(quality=lambda call, n: reply), tmp_path)
-    assert asyncio.run(quality(models, seed())) == score
+    assert asyncio.run(quality(models, Full(), seed())) == score
 
 
 def test_entropy_by_hand() -> None:

@@ -61,6 +61,8 @@ def target() -> Iterator[Host]:
         "import atexit, os, sys\nfrom io import BytesIO\nsys.stdout = BytesIO()\n"
         "atexit.register(lambda: os.write(1, b'late\\n'))",
         "import io, sys\nsys.stdout.write('late')\nsys.stdout = io.StringIO()\nsys.__stdout__ = None",
+        "import io, os\nclass Fast(io.IOBase):\n    def flush(self): os.write(1, b'late')\nout = Fast()\n"
+        "def use(): return out",  # a stream that writes when it is collected, and a cycle
         "print('late')\nquit()",
         "print('late')\nexit(0)",
     ],

@@ -1,4 +1,4 @@
-"""What a run reads: the held-out tasks, and the micro-domain's demonstrations and tokenizer corpus."""
+"""What a run reads: the held-out tasks, and the micro-domain's demonstrations."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from typing import Any
 from selfplay.algos.anchorloop import micro, prompts
 from selfplay.algos.anchorloop.config import AnchorLoopConfig, LoopWarmup
 from selfplay.algos.anchorloop.micro import Demo
-from selfplay.backbones.cache import cache_root, content_hash
+from selfplay.backbones.cache import content_hash
 from selfplay.config.errors import ConfigError
-from selfplay.runs.files import write_atomic
 
 
 @dataclass(frozen=True)
@@ -90,13 +89,3 @@ def read_heldout(path: Path) -> list[HeldOut]:
     if not tasks:
         raise ConfigError(f"{path}: holds no task")
     return tasks
-
-
-def corpus_file() -> str:
-    """The micro-domain's tokenizer corpus as a file, for `backbone.corpus`; written once."""
-    text = json.dumps(micro.corpus(), ensure_ascii=False)
-    path = cache_root() / f"corpus-{content_hash({'text': text})}.json"
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, text)
-    return str(path)

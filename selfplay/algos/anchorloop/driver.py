@@ -17,9 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from selfplay.algos.anchorloop import micro
 from selfplay.algos.anchorloop.anchor_cache import AnchorCache, Answers
 from selfplay.algos.anchorloop.config import CURRICULUM, EXECUTOR, AnchorLoopConfig
-from selfplay.algos.anchorloop.data import LoopData, corpus_file, load_data
+from selfplay.algos.anchorloop.data import LoopData, load_data
 from selfplay.algos.anchorloop.episodes import Tools, specs
 from selfplay.algos.anchorloop.pool import admit, in_batches, leaks
 from selfplay.algos.anchorloop.prompts import executor_messages
@@ -35,6 +36,7 @@ from selfplay.algos.anchorloop.warmup import warm_up
 from selfplay.algos.runtime import Runtime, conclude
 from selfplay.algos.step_metrics import engine_metrics, readable
 from selfplay.algos.training_run import TrainingRun
+from selfplay.backbones.cache import corpus_file
 from selfplay.config.errors import ConfigError
 from selfplay.config.schema import Config
 from selfplay.curriculum.contamination import Contamination
@@ -109,7 +111,7 @@ class AnchorLoopRun(TrainingRun):
 
         algo, backbone = self.algo, self.config.backbone
         if backbone.kind == "tiny" and not backbone.corpus:
-            backbone = replace(backbone, corpus=corpus_file())
+            backbone = replace(backbone, corpus=corpus_file(micro.corpus()))
         policy = PolicySpec(
             model_path=self.prepare_backbone(backbone),
             trust_remote_code=self.config.backbone.trust_remote_code,
@@ -141,10 +143,6 @@ class AnchorLoopRun(TrainingRun):
         self.session.load(checkpoint.path / "actor", self.position.step + 1)
         place = self.position
         self.progress.note(f"continuing in iteration {place.iteration} ({place.stage}, {place.done} done)")
-
-    def save(self) -> None:
-        """Commit a checkpoint: the policy at work, and how far the run has come."""
-        self.commit()
 
     def _enter(self, stage: Stage) -> None:
         self.position.stage, self.position.done = stage, 0

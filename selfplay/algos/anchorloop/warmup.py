@@ -1,11 +1,11 @@
-"""The supervised start of backbones that know neither role: one model, demonstrations of both, cached by content."""
+"""The supervised start of backbones that know neither role: one model, demonstrations of both."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from selfplay.algos.anchorloop.micro import Demo
-from selfplay.algos.supervised import Pair, Supervised, cache_path, store
+from selfplay.algos.supervised import Pair, warm_start
 from selfplay.engine.session import Session
 
 if TYPE_CHECKING:
@@ -13,28 +13,13 @@ if TYPE_CHECKING:
 
 
 def warm_up(run: AnchorLoopRun) -> None:
-    """Bring the session's policy to where both roles start; a killed warm-up goes on where it was."""
-    config, place = run.algo.warmup, run.position
-    if not config.steps:
-        return
-    cached = cache_path(run.backbone, run.data.key, _settings(run))
-    if config.cache and place.done == 0 and cached.is_dir():
-        run.session.load(cached)
-        run.progress.note(f"warm-up: taken from {cached}")
-        return
-    run.progress.phase("warm-up", place.done, config.steps)
-    pairs = [encode(run.session, demo) for demo in run.data.demonstrations()]
+    """Bring the session's policy to where both roles start."""
+    optim = {"weight_decay": run.algo.optim.weight_decay, "grad_clip": run.algo.optim.grad_clip}
 
-    def after(done: int, loss: float) -> None:
-        place.done = done
-        run.progress.step(done, loss=loss)
-        run.runtime.between_steps()
-        run.save()
+    def pairs() -> list[Pair]:
+        return [encode(run.session, demo) for demo in run.data.demonstrations()]
 
-    recipe = Supervised(config.steps, config.batch_size, config.lr, config.seed)
-    recipe.train(run.session, pairs, place.done, after)
-    if config.cache and not cached.is_dir():
-        store(run.session, cached)
+    warm_start(run, run.algo.warmup, run.position, run.data.key, pairs, optim)
 
 
 def encode(session: Session, demo: Demo) -> Pair:
@@ -46,17 +31,3 @@ def encode(session: Session, demo: Demo) -> Pair:
         response += ids
         mask += [1 - place % 2] * len(ids)
     return session.render(demo.messages), [*response, session.tokenizer.eos_token_id], [*mask, 1]
-
-
-def _settings(run: AnchorLoopRun) -> dict[str, Any]:
-    config, optim, cluster = run.algo.warmup, run.algo.optim, run.config.cluster
-    return {
-        "steps": config.steps,
-        "batch_size": config.batch_size,
-        "lr": config.lr,
-        "seed": config.seed,
-        "world_size": cluster.world_size,
-        "dtype": cluster.fsdp.dtype,
-        "weight_decay": optim.weight_decay,
-        "grad_clip": optim.grad_clip,
-    }

@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from selfplay.algos.benchevolver import prompts
-from selfplay.algos.benchevolver.models import Call, CallFailed, Models
-from selfplay.algos.benchevolver.replies import last_code
+from selfplay.algos.benchevolver.attempts import Attempt, grade
+from selfplay.algos.benchevolver.models import Call, CallFailed, Models, Reply
+from selfplay.algos.benchevolver.prompts import Wording, asked
 from selfplay.benchmarks.code_task import CodeTask
-from selfplay.sandbox.judge.cases import StdioTest
-from selfplay.sandbox.judge.judge import Job, Judge
+from selfplay.sandbox.judge.judge import Judge
 
 
 @dataclass
@@ -44,34 +43,34 @@ class Measurement:
 class Panel:
     """Puts tasks to the targets."""
 
-    def __init__(self, models: Models, judge: Judge, config: PanelConfig, roles: Sequence[str] = ("target",)) -> None:
-        self.models, self.judge, self.config, self.roles = models, judge, config, tuple(roles)
+    def __init__(
+        self, models: Models, judge: Judge, wording: Wording, config: PanelConfig, roles: Sequence[str] = ("target",)
+    ) -> None:
+        self.models, self.judge, self.wording, self.config = models, judge, wording, config
+        self.roles = tuple(roles)
 
     async def measure(self, task: CodeTask, key: tuple[str | int, ...]) -> Measurement:
         """`key` sets this measurement's attempts apart. Raises BudgetSpent, EndpointRefused or NotInLog."""
-        asked = [(role, i) for role in self.roles for i in range(self.config.attempts)]
-        replies = await asyncio.gather(*[self._attempt(task, role, (*key, i)) for role, i in asked])
-        programs = [last_code(text) or "" if text is not None else "" for text in replies]
-        jobs = [Job(program, task.tests, task.unordered) for program in programs]
-        verdicts = await asyncio.to_thread(self.judge.judge_all, jobs)
+        draws = [(role, i) for role in self.roles for i in range(self.config.attempts)]
+        replies = await asyncio.gather(*[self._attempt(task, role, (*key, i)) for role, i in draws])
+        given = [(role, reply) for (role, _), reply in zip(draws, replies, strict=True) if reply is not None]
+        attempts = [Attempt(task, reply.text, reply.finished) for _, reply in given]
         right: Counter[str] = Counter()
         errors: Counter[str] = Counter()
-        gone = Counter(role for (role, _), text in zip(asked, replies, strict=True) if text is None)
-        for (role, _), text, verdict in zip(asked, replies, verdicts, strict=True):
-            right[role] += verdict.passed
-            if text is not None and not verdict.passed:
-                errors[str(verdict.outcome) if last_code(text) else "no code"] += 1
+        gone = Counter(role for (role, _), reply in zip(draws, replies, strict=True) if reply is None)
+        for (role, _), one in zip(given, await asyncio.to_thread(grade, self.judge, attempts), strict=True):
+            right[role] += one.passed
+            errors[one.outcome] += not one.passed
         return Measurement(
             {role: right[role] / max(1, self.config.attempts - gone[role]) for role in self.roles},
-            [error for error, _ in errors.most_common()],
+            [error for error, count in errors.most_common() if count],
             gone.total(),
         )
 
-    async def _attempt(self, task: CodeTask, role: str, key: tuple[str | int, ...]) -> str | None:
-        examples = [(test.stdin, test.stdout) for test in task.public if isinstance(test, StdioTest)]
-        messages = prompts.solve(task.statement, examples, self.judge.config.wall_s)
+    async def _attempt(self, task: CodeTask, role: str, key: tuple[str | int, ...]) -> Reply | None:
+        messages = asked(self.wording, task, self.judge.config.wall_s)
         call = Call(role, messages, (*key, role), self.config.max_tokens, self.config.temperature)
         try:
-            return (await self.models.complete(call)).text
+            return await self.models.complete(call)
         except CallFailed:
             return None

@@ -231,10 +231,11 @@ class Models:
     ) -> None:
         self.roles, self.log, self.budget = roles, log, budget
         self.prices = dict(prices or {})
-        self.asked = self.answered_from_log = 0
+        self.asked = self.answered_from_log = self.tokens = 0
         self._gate = asyncio.Semaphore(at_once)
         for name, reply in log.spent:
             budget.count(reply, *self.prices.get(name, (0.0, 0.0)))
+        log.spent = []  # counted once, however many models share the log and the budget
 
     async def complete(self, call: Call) -> Reply:
         """The answer to a call of `call.role`. Raises CallFailed, EndpointRefused, BudgetSpent or NotInLog."""
@@ -243,11 +244,13 @@ class Models:
         known = self.log.get(identity)
         if known is not None:
             self.answered_from_log += 1
+            self.tokens += known.prompt_tokens + known.completion_tokens
             return known
         async with self._gate:
             self.budget.check()
             reply = await chosen.complete(call)
         self.asked += 1
+        self.tokens += reply.prompt_tokens + reply.completion_tokens
         self.budget.count(reply, *self.prices.get(chosen.name, (0.0, 0.0)))
         self.log.put(identity, chosen.name, call, reply)
         return reply

@@ -1,13 +1,59 @@
 """What the roles of the evolution are asked. Each sees only what it may: the brute-force solver and the oracle the
 statement alone, so that they can be witnesses against the reference.
+
+This is the wording for instruction models; `compact` has that of models which are warmed up on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from selfplay.algos.benchevolver.candidate import Mutation
+from selfplay.benchmarks.code_task import CodeTask
 from selfplay.engine.episode import Message
+from selfplay.sandbox.judge.cases import StdioTest
+
+
+class Wording(Protocol):
+    """How every role is asked. `memory` is what the search remembers, as text; `used` the families of this lineage."""
+
+    def mutate(self, statement: str, reference: str, memory: str, used: Sequence[str]) -> list[Message]: ...
+
+    def problem_first(self, statement: str, memory: str, used: Sequence[str]) -> list[Message]:
+        """The problem-centric ablation: a new statement from the old one, and no program."""
+        ...
+
+    def reference(self, statement: str) -> list[Message]:
+        """The problem-centric ablation: the program, from the statement."""
+        ...
+
+    def write(self, mutation: Mutation) -> list[Message]: ...
+
+    def inputs(self, statement: str, reference: str) -> list[Message]:
+        """The problem-centric ablation: test inputs of a statement that is there."""
+        ...
+
+    def brute_force(self, statement: str) -> list[Message]: ...
+
+    def oracle(self, statement: str, inputs: Sequence[str]) -> list[Message]: ...
+
+    def solve(self, statement: str, examples: Sequence[tuple[str, str]], seconds: float) -> list[Message]: ...
+
+    def repair_reference(self, statement: str, program: str, counterexample: str) -> list[Message]: ...
+
+    def repair_brute_force(self, statement: str, program: str, counterexample: str) -> list[Message]: ...
+
+    def repair_statement(self, statement: str, reference: str, counterexample: str) -> list[Message]: ...
+
+    def quality(self, statement: str) -> list[Message]: ...
+
+
+def asked(wording: Wording, task: CodeTask, seconds: float) -> list[Message]:
+    """What a solver gets to see of a task: its statement and its public examples."""
+    examples = [(test.stdin, test.stdout) for test in task.public if isinstance(test, StdioTest)]
+    return wording.solve(task.statement, examples, seconds)
+
 
 _MUTATE = """You make programming problems harder by changing their solution first.
 
@@ -61,14 +107,40 @@ This problem is solved every time:
 What is known of earlier attempts:
 {memory}
 
-Write a new, substantially harder problem in its spirit, and then its solution: a program that reads standard input, \
-prints to standard output, is deterministic and takes a few seconds at most.
+Write a new, substantially harder problem in its spirit, for programs that read standard input and print to standard \
+output. State everything a solver needs: what is given in which format and order, every constraint with its bounds, \
+what is to be printed, ties and special cases.
 
 Reply with
 <family>the kind of change, in a few words</family>
 <idea>what makes it harder</idea>
-<why>why the solution of the old problem fails</why>
-and the solution of the new problem in one ```python block."""
+<why>why a solution of the old problem fails</why>
+<statement>the statement, without examples</statement>"""
+
+_REFERENCE = """Solve this problem. The program reads standard input, prints to standard output, is deterministic and \
+handles every input that the statement admits within a few seconds.
+
+<problem>
+{statement}
+</problem>
+
+End with the whole program in one ```python block."""
+
+_INPUTS = """Give test inputs for this problem; the outputs will be computed by its solution.
+
+<problem>
+{statement}
+</problem>
+```python
+{reference}
+```
+
+Where an input would be long, give a ```python block that prints one instead (seed its random numbers). Reply with
+<public><input>a short example</input> two or three of them</public>
+<small><input>...</input> about five</small>
+<medium>about four inputs or programs</medium>
+<large>about three</large>
+<stress>about two at the limits of the constraints</stress>"""
 
 _BRUTE_FORCE = """Solve this problem by the most obvious method, however slow: its answers must be right beyond doubt.
 
@@ -138,45 +210,44 @@ def _ask(template: str, **parts: object) -> list[Message]:
     return [{"role": "user", "content": template.format(**parts)}]
 
 
-def mutate(statement: str, reference: str, memory: str) -> list[Message]:
-    return _ask(_MUTATE, statement=statement, reference=reference, memory=memory)
+class Full:
+    """For instruction models."""
 
+    def mutate(self, statement: str, reference: str, memory: str, used: Sequence[str]) -> list[Message]:
+        return _ask(_MUTATE, statement=statement, reference=reference, memory=memory)
 
-def problem_first(statement: str, memory: str) -> list[Message]:
-    """The problem-centric ablation: no program to start from."""
-    return _ask(_PROBLEM_FIRST, statement=statement, memory=memory)
+    def problem_first(self, statement: str, memory: str, used: Sequence[str]) -> list[Message]:
+        return _ask(_PROBLEM_FIRST, statement=statement, memory=memory)
 
+    def reference(self, statement: str) -> list[Message]:
+        return _ask(_REFERENCE, statement=statement)
 
-def write(mutation: Mutation) -> list[Message]:
-    return _ask(_WRITE, reference=mutation.reference, idea=mutation.idea)
+    def write(self, mutation: Mutation) -> list[Message]:
+        return _ask(_WRITE, reference=mutation.reference, idea=mutation.idea)
 
+    def inputs(self, statement: str, reference: str) -> list[Message]:
+        return _ask(_INPUTS, statement=statement, reference=reference)
 
-def brute_force(statement: str) -> list[Message]:
-    return _ask(_BRUTE_FORCE, statement=statement)
+    def brute_force(self, statement: str) -> list[Message]:
+        return _ask(_BRUTE_FORCE, statement=statement)
 
+    def oracle(self, statement: str, inputs: Sequence[str]) -> list[Message]:
+        return _ask(_ORACLE, statement=statement, inputs="\n".join(f"<input>\n{given}</input>" for given in inputs))
 
-def oracle(statement: str, inputs: Sequence[str]) -> list[Message]:
-    return _ask(_ORACLE, statement=statement, inputs="\n".join(f"<input>\n{given}</input>" for given in inputs))
+    def solve(self, statement: str, examples: Sequence[tuple[str, str]], seconds: float) -> list[Message]:
+        shown = "\n".join(f"Input:\n{given}Output:\n{out}" for given, out in examples)
+        return _ask(_SOLVE, statement=statement, examples=shown, seconds=seconds)
 
+    def repair_reference(self, statement: str, program: str, counterexample: str) -> list[Message]:
+        what = "should solve the problem below, and others who read the statement get another result:"
+        return _ask(_REPAIR_PROGRAM, what=what, statement=statement, program=program, counterexample=counterexample)
 
-def solve(statement: str, examples: Sequence[tuple[str, str]], seconds: float) -> list[Message]:
-    shown = "\n".join(f"Input:\n{given}Output:\n{out}" for given, out in examples)
-    return _ask(_SOLVE, statement=statement, examples=shown, seconds=seconds)
+    def repair_brute_force(self, statement: str, program: str, counterexample: str) -> list[Message]:
+        what = "should solve the problem below by brute force, and gets a case wrong:"
+        return _ask(_REPAIR_PROGRAM, what=what, statement=statement, program=program, counterexample=counterexample)
 
+    def repair_statement(self, statement: str, reference: str, counterexample: str) -> list[Message]:
+        return _ask(_REPAIR_STATEMENT, statement=statement, reference=reference, counterexample=counterexample)
 
-def repair_reference(statement: str, program: str, counterexample: str) -> list[Message]:
-    what = "should solve the problem below, and others who read the statement get another result:"
-    return _ask(_REPAIR_PROGRAM, what=what, statement=statement, program=program, counterexample=counterexample)
-
-
-def repair_brute_force(statement: str, program: str, counterexample: str) -> list[Message]:
-    what = "should solve the problem below by brute force, and gets a case wrong:"
-    return _ask(_REPAIR_PROGRAM, what=what, statement=statement, program=program, counterexample=counterexample)
-
-
-def repair_statement(statement: str, reference: str, counterexample: str) -> list[Message]:
-    return _ask(_REPAIR_STATEMENT, statement=statement, reference=reference, counterexample=counterexample)
-
-
-def quality(statement: str) -> list[Message]:
-    return _ask(_QUALITY, statement=statement)
+    def quality(self, statement: str) -> list[Message]:
+        return _ask(_QUALITY, statement=statement)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from selfplay.algos.benchevolver import prompts
 from selfplay.algos.benchevolver.candidate import Evolved
 from selfplay.algos.benchevolver.evolve import NGRAM, Lineage
 from selfplay.algos.benchevolver.models import Call, CallFailed, Models
+from selfplay.algos.benchevolver.prompts import Wording
 from selfplay.algos.benchevolver.replies import Unreadable, section
 from selfplay.benchmarks import livecodebench
 from selfplay.benchmarks.code_task import CodeTask
@@ -94,9 +94,9 @@ def entropy(counts: Mapping[str, int]) -> float:
     return -sum(n / total * math.log2(n / total) for n in counts.values()) if total else 0.0
 
 
-async def quality(models: Models, task: CodeTask) -> int | None:
+async def quality(models: Models, wording: Wording, task: CodeTask) -> int | None:
     """The rubric's score of a statement, 1 to 5, by the model of role `quality`; None where it gives none."""
-    call = Call("quality", prompts.quality(task.statement), (task.task_id,), RUBRIC_TOKENS, temperature=0.0)
+    call = Call("quality", wording.quality(task.statement), (task.task_id,), RUBRIC_TOKENS, temperature=0.0)
     try:
         text = section((await models.complete(call)).text, "score").strip()
     except (CallFailed, Unreadable):

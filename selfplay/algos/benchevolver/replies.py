@@ -41,36 +41,44 @@ def mutation(text: str) -> Mutation:
     code = last_code(text)
     if code is None:
         raise Unreadable("no code")
+    return Mutation(*explanation(text), code)
+
+
+def explanation(text: str) -> tuple[str, str, str]:
+    """Family, idea, and why the parent's solution fails. Raises Unreadable."""
     family, idea, why = (section(text, tag).strip() for tag in ("family", "idea", "why"))
     if not family:
         raise Unreadable("an empty <family>")
-    return Mutation(family[:80], idea[:2000], why[:2000], code)
+    return family[:80], idea[:2000], why[:2000]
 
 
 @dataclass(frozen=True)
-class Written:
-    """S' and its inputs; a generator is a program that prints one input."""
+class Inputs:
+    """Test inputs by regime; a generator is a program that prints one."""
 
-    statement: str
     public: tuple[str, ...]
     hidden: dict[str, tuple[str, ...]]
     generators: dict[str, tuple[str, ...]]
 
 
-def written(text: str) -> Written:
-    """A statement with inputs by regime. Raises Unreadable."""
+def written(text: str) -> tuple[str, Inputs]:
+    """A statement with its inputs. Raises Unreadable."""
+    return read_statement(text), read_inputs(text)
+
+
+def read_inputs(text: str) -> Inputs:
+    """The inputs of a reply. Raises Unreadable."""
     text = text.replace("\r\n", "\n")
-    statement = read_statement(text)
     hidden, generators = {}, {}
     for regime in REGIMES:
         part = "\n".join(re.findall(rf"<{regime}>(.*?)</{regime}>", text, re.DOTALL))
         hidden[regime], generators[regime] = _inputs(part), tuple(code_blocks(part))
-    return Written(statement, _inputs(section(text, "public")), hidden, generators)
+    return Inputs(_inputs(section(text, "public")), hidden, generators)
 
 
 def read_statement(text: str) -> str:
     """The statement of a reply: no tag of ours and no chat mark may stand in it. Raises Unreadable."""
-    statement = section(text, "statement").strip()
+    statement = section(text.replace("\r\n", "\n"), "statement").strip()
     if not statement:
         raise Unreadable("an empty <statement>")
     if len(statement) > MAX_STATEMENT:

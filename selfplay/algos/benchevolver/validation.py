@@ -12,9 +12,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from selfplay.algos.benchevolver import prompts
 from selfplay.algos.benchevolver.candidate import Candidate, Reason
 from selfplay.algos.benchevolver.models import Call, CallFailed, Models
+from selfplay.algos.benchevolver.prompts import Wording
 from selfplay.algos.benchevolver.replies import Unreadable, last_code, outputs, read_statement
 from selfplay.benchmarks.code_task import CodeTask
 from selfplay.engine.episode import Message
@@ -62,8 +62,10 @@ class Validation:
 class Triangulation:
     """Validates one candidate for a stdin/stdout task."""
 
-    def __init__(self, models: Models, judge: Judge, config: ValidationConfig, key: tuple[str | int, ...]) -> None:
-        self.models, self.judge, self.config, self.key = models, judge, config, key
+    def __init__(
+        self, models: Models, judge: Judge, wording: Wording, config: ValidationConfig, key: tuple[str | int, ...]
+    ) -> None:
+        self.models, self.judge, self.wording, self.config, self.key = models, judge, wording, config, key
         self.repairs: list[str] = []
 
     async def validate(self, candidate: Candidate, parent: CodeTask) -> Validation:
@@ -87,7 +89,7 @@ class Triangulation:
                 done = Validation(candidate, out, repairs=known)
                 if await self._solves(parent.reference, done):
                     return replace(done, reason=Reason.PARENT_SOLVES)
-                brute = brute or await self._program("brute_force", prompts.brute_force(candidate.statement))
+                brute = brute or await self._program("brute_force", self.wording.brute_force(candidate.statement))
                 problem, reason = await self._disagreement(candidate, out, brute), Reason.INCONSISTENT
                 if problem is None:
                     return done
@@ -133,7 +135,7 @@ class Triangulation:
 
     async def _oracle(self, statement: str, inputs: Sequence[str]) -> tuple[str, ...] | None:
         """Outputs from the statement alone, worked out or by a program of the oracle's own; None if unreadable."""
-        text = await self._ask("oracle", prompts.oracle(statement, inputs))
+        text = await self._ask("oracle", self.wording.oracle(statement, inputs))
         try:
             return outputs(text, len(inputs))
         except Unreadable:
@@ -146,17 +148,17 @@ class Triangulation:
     async def _repaired(self, candidate: Candidate, problem: Problem) -> Candidate:
         reference, statement = candidate.mutation.reference, candidate.statement
         if problem.kind == "reference":
-            messages = prompts.repair_reference(statement, reference, problem.counterexample)
+            messages = self.wording.repair_reference(statement, reference, problem.counterexample)
             program = last_code(await self._ask("proposer", messages)) or reference
             return replace(candidate, mutation=replace(candidate.mutation, reference=program))
-        text = await self._ask("proposer", prompts.repair_statement(statement, reference, problem.counterexample))
+        text = await self._ask("proposer", self.wording.repair_statement(statement, reference, problem.counterexample))
         try:
             return replace(candidate, statement=read_statement(text))
         except Unreadable:
             return candidate  # the attempt is spent all the same
 
     async def _repaired_brute_force(self, candidate: Candidate, brute: str, problem: Problem) -> str:
-        messages = prompts.repair_brute_force(candidate.statement, brute, problem.counterexample)
+        messages = self.wording.repair_brute_force(candidate.statement, brute, problem.counterexample)
         return await self._program("brute_force", messages) or brute
 
     # ---------------------------------------------------------------- runs and calls

@@ -174,18 +174,24 @@ def execute(text: str) -> int:
     sys.argv = ["program.py"]
     random.seed(0)  # the same program prints the same, in every slot
     vars(builtins).update(exit=sys.exit, quit=sys.exit)  # `site` would define them
+    gc.freeze()  # a collection goes through the program's objects alone
     code = 1
+    scope = {"__name__": "__main__", "__builtins__": __builtins__}
     try:
-        exec(compile(text, "program.py", "exec"), {"__name__": "__main__", "__builtins__": __builtins__})
+        exec(compile(text, "program.py", "exec"), scope)
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
     except BaseException as error:
         frames = error.__traceback__.tb_next if error.__traceback__ else None  # without this function's own
         traceback.print_exception(type(error), error, frames, limit=-5)
-    # As an interpreter ends: programs print from threads that nobody joins, and from handlers at exit.
+    # As an interpreter ends: programs print from threads that nobody joins, from handlers at exit, and from streams of
+    # their own, which write what they hold when they are collected.
     shutdown = getattr(sys.modules.get("threading"), "_shutdown", None)
-    for end in (shutdown, atexit._run_exitfuncs, *[stream.flush for stream in (sys.stdout, sys.stderr, *streams)]):
+    flushes = [stream.flush for stream in (sys.stdout, sys.stderr, *streams)]
+    remains = [scope]
+    del scope
+    for end in (shutdown, atexit._run_exitfuncs, *flushes, remains.clear, gc.collect, *flushes):
         try:
             if end is not None:
                 end()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from omegaconf import OmegaConf
+from omegaconf.errors import ValidationError
 
 from selfplay.algos.benchevolver.evolve import EvolutionConfig
 from selfplay.algos.benchevolver.models import BudgetConfig, EndpointConfig
@@ -110,7 +114,7 @@ class BenchEvolverConfig:
     remeasure: int = 5  # fresh attempts at accepted tasks and their seeds: what selection has flattered; 0: none
     replay: str = ""  # a run directory: its search again from its log, without any model
     roles: RolesConfig = field(default_factory=RolesConfig)
-    endpoints: dict[str, EndpointConfig] = field(default_factory=dict)
+    endpoints: dict[str, dict[str, Any]] = field(default_factory=dict)  # name -> settings, see `models.EndpointConfig`
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     evolution: EvolutionConfig = field(default_factory=EvolutionConfig)
     plus: PlusConfig = field(default_factory=PlusConfig)
@@ -127,6 +131,25 @@ class BenchEvolverConfig:
     def needs_policy(self) -> bool:
         """Whether the engine is started: a search with endpoints alone, or a replay, does without."""
         return not self.replay and (self.rl.steps > 0 or POLICY in self.roles.by_role().values())
+
+    def endpoint_configs(self) -> dict[str, EndpointConfig]:
+        """The endpoints by name. Raises ValueError("key: reason") on a setting that is unknown or cannot work."""
+        known, found = {item.name for item in fields(EndpointConfig)}, {}
+        for name, settings in self.endpoints.items():
+            for key in settings:
+                if key not in known:
+                    raise ValueError(
+                        f"endpoints.{name}.{key}: there is no such setting; it is {', '.join(sorted(known))}"
+                    )
+            try:
+                typed = OmegaConf.merge(OmegaConf.structured(EndpointConfig), settings)
+                found[name] = EndpointConfig(**dict(typed.items()))
+                found[name].check()
+            except ValidationError as error:
+                raise ValueError(f"endpoints.{name}.{error.full_key}: {str(error).splitlines()[0]}") from error
+            except ValueError as error:
+                raise ValueError(f"endpoints.{name}.{error}") from error
+        return found
 
     def max_response(self) -> int:
         """Tokens after a prompt, at most."""
@@ -150,11 +173,7 @@ class BenchEvolverConfig:
                 raise ValueError(f"roles.{key}: {name!r} is not allowed; it is one of {known}")
         if POLICY in self.endpoints:
             raise ValueError(f"endpoints: {POLICY!r} is not allowed; it names the model that is trained")
-        for name, endpoint in self.endpoints.items():
-            try:
-                endpoint.check()
-            except ValueError as error:
-                raise ValueError(f"endpoints.{name}.{error}") from error
+        self.endpoint_configs()
         if self.rounds > 1 and not self.rl.steps:
             raise ValueError("rounds: more than 1 is not allowed with rl.steps=0; without training they are all alike")
 

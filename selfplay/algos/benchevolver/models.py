@@ -100,6 +100,8 @@ class EndpointConfig:
         """Raise ValueError("key: reason") on a value that cannot work."""
         if not self.base_url.startswith(("http://", "https://")):
             raise ValueError(f"base_url: {self.base_url!r} is not allowed; it starts with http:// or https://")
+        if not self.model:
+            raise ValueError("model: '' is not allowed; it is what the endpoint calls the model")
         for key in ("timeout_s", "attempts"):
             if getattr(self, key) <= 0:
                 raise ValueError(f"{key}: {getattr(self, key)} is not allowed; it must be above 0")

@@ -54,7 +54,8 @@ class Search:
             _copy_log(Path(algo.replay), folder)
         self.log = CallLog(folder / CALLS)
         self.budget = Budget(algo.budget)
-        self._prices = {one.model: (one.price_in, one.price_out) for one in algo.endpoints.values()}
+        self.endpoints = algo.endpoint_configs()
+        self._prices = {one.model: (one.price_in, one.price_out) for one in self.endpoints.values()}
 
     def round_folder(self, number: int) -> Path:
         return self.folder / "rounds" / f"{number:03d}"
@@ -113,7 +114,7 @@ class Search:
         if self.algo.replay:
             recorded = json.loads((Path(self.algo.replay) / path.relative_to(self.folder)).read_text(encoding="utf-8"))
             return {role: Recorded(recorded[role]) for role in names}
-        models: dict[str, ChatModel] = {name: Endpoint(config) for name, config in self.algo.endpoints.items()}
+        models: dict[str, ChatModel] = {name: Endpoint(config) for name, config in self.endpoints.items()}
         if policy is not None:
             models[POLICY] = policy
         chosen = {role: models[name] for role, name in names.items()}

@@ -16,11 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from selfplay.benchmarks import livecodebench, mbpp_plus, scicode
+from selfplay.benchmarks.code_task import CodeTask
 from selfplay.sandbox.config import JudgeConfig
 from selfplay.sandbox.judge import values
-from selfplay.sandbox.judge.cases import AssertTest, CallTest, StdioTest
+from selfplay.sandbox.judge.cases import CallTest, StdioTest
 from selfplay.sandbox.judge.compare import same_output
-from selfplay.sandbox.judge.harness import call_program, value_program, written
+from selfplay.sandbox.judge.harness import call_program, written
 from selfplay.sandbox.judge.judge import Job, Judge
 from selfplay.sandbox.python.result import Ending
 
@@ -83,7 +84,7 @@ def codecontests(path: Path, judge: Judge, count: int) -> None:
     false_accepts(passing, judge, count)
 
 
-def false_accepts(tasks: list[livecodebench.CodeTask], judge: Judge, count: int) -> None:
+def false_accepts(tasks: list[CodeTask], judge: Judge, count: int) -> None:
     """Judge wrong variants under both comparisons."""
     kinds: dict[str, Counter[str]] = {"strict": Counter(), "paper": Counter()}
     for number, task in enumerate(tasks):
@@ -132,20 +133,8 @@ def mbpp(path: Path, judge: Judge, count: int) -> None:
 def scicode_file(path: Path, judge: Judge) -> None:
     counts: Counter[str] = Counter()
     for task in scicode.read(path):
-        tests = []
-        for test in task.hidden:
-            assert isinstance(test, AssertTest)
-            try:
-                source = f"{test.setup}\n{task.reference}\n{scicode.target_program(test.source)}"
-            except ValueError as error:
-                counts[f"a test that {error}"] += 1
-                continue
-            run = judge.output(value_program(source, "target"), "")
-            value = written(run.stdout)
-            if value is None:
-                counts[f"no target: {(run.stderr.strip().splitlines() or [run.ending])[-1][:70]}"] += 1
-                continue
-            tests.append(AssertTest(test.function, test.source, test.setup, value))
+        tests = scicode.with_targets(judge, task.reference, task.hidden)
+        counts["no target"] += len(task.hidden) - len(tests)
         if not tests:
             continue
         verdict = judge.judge(task.reference, tests, stop=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -81,6 +82,15 @@ class TrainingRun:
             state = {"position": self.position.to_dict(), "summary": self.runtime.summary.to_dict()}
             write_atomic(folder / "state.json", to_json(state, indent=2) + "\n")
         self.saved_step = self.position.step
+
+    def export_model(self, folder: Path) -> None:
+        """The policy as a model folder that any Hugging Face tool loads, `backbone=hf` too; a hub name's tokenizer and
+        configuration are not copied."""
+        self.session.export(folder)
+        source = Path(self.backbone)
+        for path in source.iterdir() if source.is_dir() else ():
+            if path.is_file() and path.suffix not in (".safetensors", ".bin"):
+                shutil.copyfile(path, folder / path.name)
 
     def count_gain(self, field: str) -> None:
         """What the run brought, from the `field` of every problem of the evaluations before and after."""

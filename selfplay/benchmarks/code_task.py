@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from selfplay.sandbox.judge.cases import Test
+from selfplay.sandbox.judge.cases import AssertTest, CallTest, StdioTest, Test
+
+KINDS: dict[str, type[StdioTest] | type[CallTest] | type[AssertTest]] = {
+    "stdio": StdioTest,
+    "call": CallTest,
+    "assert": AssertTest,
+}
 
 
 class BadData(ValueError):
@@ -37,3 +43,28 @@ class CodeTask:
     def tests(self) -> tuple[Test, ...]:
         """All tests, the public ones first."""
         return self.public + self.hidden
+
+
+def to_record(task: CodeTask) -> dict[str, Any]:
+    """A task as JSON values, with tests of every kind; `source` stays behind."""
+    record = {item.name: getattr(task, item.name) for item in fields(task) if item.name != "source"}
+    for name in ("public", "hidden"):
+        record[name] = [{"kind": _kind(test), **asdict(test)} for test in getattr(task, name)]
+    return record
+
+
+def from_record(record: Mapping[str, Any]) -> CodeTask:
+    """The inverse of `to_record`. Raises KeyError or TypeError for anything else."""
+    tests = {name: tuple(_test(test) for test in record[name]) for name in ("public", "hidden")}
+    return CodeTask(**{**record, **tests})
+
+
+def _kind(test: Test) -> str:
+    return next(kind for kind, made in KINDS.items() if isinstance(test, made))
+
+
+def _test(record: Mapping[str, Any]) -> Test:
+    values = {key: value for key, value in record.items() if key != "kind"}
+    if record["kind"] == "call":
+        values["arguments"] = tuple(values["arguments"])
+    return KINDS[record["kind"]](**values)

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from selfplay.benchmarks.code_task import BadData, CodeTask
 from selfplay.sandbox.judge.cases import AssertTest, Test
+from selfplay.sandbox.judge.harness import value_program, written
+from selfplay.sandbox.judge.judge import Judge
 
 Targets = Mapping[str, Sequence[str]]  # step number -> for each test its target, as JSON of `values.dumps`
 
@@ -83,11 +87,35 @@ def target_program(source: str) -> str:
             sides = node.args[:2]
         elif isinstance(node, ast.Compare) and len(node.comparators) == 1:
             sides = [node.left, node.comparators[0]]
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):  # abs(f(x) - target) < 1e-9
+            sides = [node.left, node.right]
         names = [isinstance(side, ast.Name) and side.id == "target" for side in sides]
         if names.count(True) == 1:
             tree.body[-1] = ast.Assign([ast.Name("target", ast.Store())], sides[names.index(False)])
             return ast.unparse(ast.fix_missing_locations(tree))
     raise ValueError("its last statement compares nothing with target")
+
+
+def with_targets(judge: Judge, reference: str, tests: Sequence[Test]) -> list[AssertTest]:
+    """The tests with what `reference` gives as their targets.
+
+    Those that know of no target stay as they are; those whose target cannot be had are left out.
+    """
+    found = []
+    for test in tests:
+        if not isinstance(test, AssertTest):
+            continue
+        if not re.search(r"\btarget\b", test.source):
+            found.append(test)
+            continue
+        try:
+            source = f"{test.setup}\n{reference}\n{target_program(test.source)}"
+        except (ValueError, SyntaxError, RecursionError):
+            continue
+        value = written(judge.output(value_program(source, "target"), "").stdout)
+        if value is not None:
+            found.append(replace(test, target=value))
+    return found
 
 
 def problem_of(tasks: Sequence[CodeTask], problem_id: str, name: str) -> dict[str, Any]:

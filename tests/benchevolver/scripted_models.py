@@ -41,7 +41,8 @@ def kind_of(call: Call) -> str:
     text = call.messages[0]["content"]
     if call.role != "proposer":
         return call.role
-    for start, kind in (("You make", "mutate"), ("Write the problem", "write"), ("Solvers understand", "statement")):
+    starts = {"You make": "mutate", "Write the": "write", "Solvers understand": "statement"}
+    for start, kind in starts.items():
         if text.startswith(start):
             return kind
     return "reference"

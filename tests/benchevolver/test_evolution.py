@@ -16,9 +16,11 @@ from scripted_models import CUBES, SLOW_SQUARES, SQUARES, STATEMENT, SUM, Script
 from selfplay.algos.benchevolver import replies
 from selfplay.algos.benchevolver.acceptance import AcceptanceConfig, accept, difficulty
 from selfplay.algos.benchevolver.candidate import Reason
-from selfplay.algos.benchevolver.evolve import Evolution, EvolutionConfig, Lineage, same_program
+from selfplay.algos.benchevolver.evolution_config import EvolutionConfig
+from selfplay.algos.benchevolver.evolve import Evolution, Lineage
 from selfplay.algos.benchevolver.memory import GlobalMemory, normal
 from selfplay.algos.benchevolver.models import Budget, BudgetConfig, CallLog, ChatModel, Models, Recorded
+from selfplay.algos.benchevolver.proposal import same_program
 from selfplay.benchmarks.code_task import CodeTask
 from selfplay.sandbox.config import JudgeConfig
 from selfplay.sandbox.judge.cases import StdioTest

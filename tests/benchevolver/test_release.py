@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from scripted_models import STATEMENT, Scripted, seed
 
-from selfplay.algos.benchevolver.evolve import Evolution, EvolutionConfig, Lineage
+from selfplay.algos.benchevolver.evolution_config import EvolutionConfig
+from selfplay.algos.benchevolver.evolve import Evolution, Lineage
 from selfplay.algos.benchevolver.models import Budget, BudgetConfig, CallLog, Models
 from selfplay.algos.benchevolver.prompts import Full
 from selfplay.algos.benchevolver.release import PlusConfig, entropy, plus, quality, write_release

@@ -94,7 +94,7 @@ def test_an_endpoint_that_refuses_ends_the_run_with_its_reason(tmp_path: Path) -
         handler.reply(401, b'{"error": {"message": "bad key"}}')
 
     with endpoint(lambda number: refused) as server:
-        code, console, summary, _ = run(tmp_path, server.url)
+        code, _console, summary, _ = run(tmp_path, server.url)
     assert (code, summary["status"]) == (1, "failed")
     assert "refuses 'target': 401" in summary["message"]
 
@@ -123,7 +123,7 @@ def test_a_killed_search_asks_nothing_twice(tmp_path: Path) -> None:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         before = len(server.requests)
-        code, console, summary, run_dir = run(tmp_path, server.url, "algo.at_once=2", "resume=auto")
+        code, console, summary, _run_dir = run(tmp_path, server.url, "algo.at_once=2", "resume=auto")
         asked = len(server.requests)
     assert code == 0, console
     (row,) = summary["iterations"]
@@ -187,9 +187,8 @@ def test_bad_seeds_are_named_and_the_others_evolve(tmp_path: Path) -> None:
 REPLIES = {  # of the proposer -> why the step ends
     "I would rather not.": "no code in the mutation",
     "<family>a</family><idea>b</idea><why>c</why>\n```python\nprint('x' * 50_000_000)": "the reference fails",
-    "<family>a</family><idea>b</idea><why>c</why>\n```python\nimport sys\nwhile True: sys.stdout.buffer.write(b'\\xff' * 4096)\n```": (
-        "the reference fails"
-    ),
+    "<family>a</family><idea>b</idea><why>c</why>\n"
+    "```python\nimport sys\nwhile True: sys.stdout.buffer.write(b'\\xff' * 4096)\n```": ("the reference fails"),
     "```python\nprint(1)\n```\n```python\nprint(2)\n```": "no code in the mutation",  # two programs, no family
     "\x00\x01 \ufffd```": "no code in the mutation",
 }

@@ -1,4 +1,4 @@
-"""BenchEvolver's real runs: training on what was evolved helps, and a kill anywhere costs at most the step under way."""
+"""BenchEvolver's real runs: training on what was evolved helps, and a kill costs at most the step under way."""
 
 from __future__ import annotations
 
@@ -93,8 +93,38 @@ def test_a_run_killed_in_search_and_training_ends_as_an_unbroken_one(tmp_path: P
     )  # what was evolved is a seed now
 
 
-ARMS = {
-    "memory_free": ["algo.evolution.memory=false"],
-    "problem_centric": ["algo.evolution.proposer=problem_centric"],
-    "lora": ["algo.rl.lora_rank=8", "algo.warmup.steps=20", "algo.warmup.cache=false"],
-}
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("arm", ["memory_free", "problem_centric"])
+def test_ablations(arm: str, tmp_path: Path, cache: Path) -> None:
+    launch = Launch(tmp_path, [f"experiment=benchevolver_{arm}", *SHORT[1:], "algo.rl.steps=0"], cache)
+    assert launch.wait(1100) == 0, launch.console()[-3000:]
+    (row,) = summary_of(launch.run_dir)["iterations"]
+    assert row["accepted"] >= 5
+    asked = [call["call"] for call in calls_of(launch.run_dir) if call["call"]["role"] == "proposer"]
+    first = [one["messages"][0]["content"].split("\n")[0] for one in asked if one["key"][-1] in ("mutate", "problem")]
+    assert set(first) == {"harder" if arm == "memory_free" else "other"}
+    told = any("\nnot " in one["messages"][0]["content"] for one in asked)
+    assert told is (arm == "problem_centric")
+
+
+@pytest.mark.timeout(1800)
+def test_adapters_on_a_policy_that_an_earlier_run_trained(tmp_path: Path, cache: Path) -> None:
+    """LoRA, as at real sizes: the base stays, the adapters learn, and the servers sample what was trained."""
+    short = [*SHORT, "algo.rl.compare=[]"]
+    first = Launch(tmp_path / "first", short, cache)
+    assert first.wait(900) == 0, first.console()[-3000:]
+    model = first.run_dir / "policies" / "final"
+    overrides = ["backbone=hf", f"backbone.path={model}", "backbone.prompts=compact", "algo.warmup.steps=0"]
+    adapters = ["algo.rl.lora_rank=8", "algo.rl.lora_alpha=16", "algo.rl.lr=3e-3", "algo.rl.steps=6"]
+    second = Launch(tmp_path / "second", [*short, *overrides, *adapters], cache)
+    assert second.wait(900) == 0, second.console()[-3000:]
+    before, after = (
+        summary_of(run)["eval"][when] for run, when in ((first.run_dir, "after"), (second.run_dir, "before"))
+    )
+    assert abs(before["pass_at_1"] - after["pass_at_1"]) <= 0.15  # the same weights, merged in bfloat16
+    lines = metrics_of(second.run_dir)
+    assert all(line["logprob_pearson"] > 0.99 for line in lines)
+    assert any(line["grad_norm"] > 0 for line in lines)
+    weights = [path.stat().st_size for path in second.run_dir.glob("checkpoints/step_*/actor/optim*")]
+    full = [path.stat().st_size for path in first.run_dir.glob("checkpoints/step_*/actor/optim*")]
+    assert max(weights) < max(full) / 4

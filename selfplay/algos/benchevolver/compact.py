@@ -58,6 +58,15 @@ class Compact:
     def solve(self, statement: str, examples: Sequence[tuple[str, str]], seconds: float) -> list[Message]:
         return self._ask("target", statement)
 
+    def mutate_function(self, statement: str, reference: str, memory: str, used: Sequence[str]) -> list[Message]:
+        return self.mutate(statement, reference, memory, used)
+
+    def write_function(self, mutation: Mutation, header: str) -> list[Message]:
+        return self.write(mutation)
+
+    def solve_function(self, statement: str, header: str, seconds: float) -> list[Message]:
+        return self._ask("target", statement, header)
+
     def repair_reference(self, statement: str, program: str, counterexample: str) -> list[Message]:
         return self.reference(statement)
 

@@ -6,13 +6,14 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from selfplay.algos.benchevolver import compact, micro
 from selfplay.algos.benchevolver.config import BenchEvolverConfig
 from selfplay.algos.benchevolver.micro import Demo
 from selfplay.backbones.cache import content_hash
-from selfplay.benchmarks import livecodebench
+from selfplay.benchmarks import livecodebench, scicode
 from selfplay.benchmarks.code_task import BadData, CodeTask
 from selfplay.config.errors import ConfigError
 
@@ -48,9 +49,14 @@ def load_data(algo: BenchEvolverConfig) -> EvolverData:
 
 
 def read_tasks(path: str) -> list[CodeTask]:
-    """The problems of a LiveCodeBench file, no two with one name. Raises ConfigError, naming file and line."""
+    """The problems of a file in LiveCodeBench's or SciCode's format, no two with one name.
+
+    Raises ConfigError, naming file and line.
+    """
     try:
-        tasks = list(livecodebench.read(path))
+        with Path(path).open(encoding="utf-8") as lines:
+            reader = scicode.read if '"sub_steps"' in lines.readline() else livecodebench.read
+        tasks = list(reader(path))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
     except BadData as error:

@@ -17,15 +17,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from selfplay.algos.benchevolver import micro
-from selfplay.algos.benchevolver.attempts import Attempt, grade
 from selfplay.algos.benchevolver.compact import wording_of
 from selfplay.algos.benchevolver.config import BenchEvolverConfig
-from selfplay.algos.benchevolver.data import EvolverData, load_data, read_tasks
+from selfplay.algos.benchevolver.data import EvolverData, load_data
 from selfplay.algos.benchevolver.episodes import specs, to_train_on, write_tasks
-from selfplay.algos.benchevolver.evolve import NGRAM, Lineage
+from selfplay.algos.benchevolver.evaluation import evaluate
+from selfplay.algos.benchevolver.evolve import Lineage
+from selfplay.algos.benchevolver.mixtures import batch_of, clear_of, mixture
 from selfplay.algos.benchevolver.models import ChatModel
 from selfplay.algos.benchevolver.policy_model import PolicyModel
 from selfplay.algos.benchevolver.prompts import asked
@@ -33,18 +32,17 @@ from selfplay.algos.benchevolver.rewards import advantages, metrics
 from selfplay.algos.benchevolver.search import Search
 from selfplay.algos.benchevolver.state import Position, Stage
 from selfplay.algos.runtime import Runtime, conclude
-from selfplay.algos.scoring import score
 from selfplay.algos.step_metrics import engine_metrics, readable
 from selfplay.algos.supervised import Pair, encode, warm_start
 from selfplay.algos.training_run import TrainingRun
 from selfplay.backbones.cache import corpus_file
-from selfplay.benchmarks.code_task import CodeTask
+from selfplay.benchmarks.code_task import CodeTask, from_record
 from selfplay.config.errors import ConfigError
 from selfplay.config.schema import Config
-from selfplay.curriculum.contamination import Contamination
 from selfplay.engine.episode import Sampler
 from selfplay.engine.session import StepResult
-from selfplay.runs.files import to_json, write_atomic
+from selfplay.objectives.centred import centred
+from selfplay.runs.files import read_jsonl, to_json, write_atomic
 from selfplay.runs.loggers import MetricLoggers
 from selfplay.runs.rundir import RunDir
 from selfplay.runs.summary import EvalScore
@@ -225,8 +223,7 @@ class BenchEvolverRun(TrainingRun):
         self.runtime.between_steps()
 
     def _evolved(self, number: int) -> list[CodeTask]:
-        path = self.search.round_folder(number) / "evolved.jsonl"
-        return read_tasks(str(path)) if path.stat().st_size else []
+        return [from_record(record) for record in read_jsonl(self.search.round_folder(number) / "tasks.jsonl")]
 
     def train(self) -> None:
         """Every mixture from the round's start, for as many steps, and its evaluation."""
@@ -251,13 +248,10 @@ class BenchEvolverRun(TrainingRun):
 
     def _mixture(self, name: str) -> list[CodeTask]:
         """The tasks of a mixture, clear of the evaluation set; written where the workers read them."""
-        number, rl = self.position.round, self.algo.rl
-        evolved = [task for i in range(1, number + 1) for task in self._evolved(i)]
-        check = Contamination([task.statement for task in self.data.heldout], NGRAM)
-        if rl.drop_contaminated:
-            evolved = [task for task in evolved if not check.of(task.statement)]
-        tasks = (self.data.seeds if name != "evolved" else []) + (evolved if name != "seed" else [])
-        tasks = [task for task in tasks if self._fits(task)]
+        evolved = [task for number in range(1, self.position.round + 1) for task in self._evolved(number)]
+        if self.algo.rl.drop_contaminated:
+            evolved = clear_of(evolved, self.data.heldout)
+        tasks = [task for task in mixture(name, self.data.seeds, evolved) if self._fits(task)]
         write_tasks(self._task_file(name), tasks)
         return tasks
 
@@ -289,7 +283,7 @@ class BenchEvolverRun(TrainingRun):
         self.runtime.summary.iterations = place.rounds
         if place.round == self.algo.rounds:
             if self.engine_runs and self.algo.rl.steps:
-                self.session.export(self.run_dir.path / "policies" / "final")
+                self.export_model(self.run_dir.path / "policies" / "final")
             self._enter(Stage.END)
             return
         place.round += 1
@@ -315,11 +309,8 @@ class BenchEvolverRun(TrainingRun):
         self.loggers.log(place.step, {f"{name}/{key}": value for key, value in line.items()})
         every = self.config.logging.rollouts_every
         if every and place.step % every == 0:
-            groups = {
-                row["group"]: [r["reward"] for r in result.rows if r["group"] == row["group"]] for row in result.rows
-            }
-            means = {group: sum(rewards) / len(rewards) for group, rewards in groups.items()}
-            self.rollouts.write(place.step, readable(result, [r["reward"] - means[r["group"]] for r in result.rows]))
+            credit = centred([row["reward"] for row in result.rows], [row["group"] for row in result.rows])
+            self.rollouts.write(place.step, readable(result, credit.tolist()))
         for phase, seconds in result.timing_s.items():
             if phase != "step":
                 self.runtime.add_time(phase, seconds)
@@ -331,41 +322,13 @@ class BenchEvolverRun(TrainingRun):
 
     def _evaluate(self, when: str) -> EvalScore:
         """Held-out accuracy of the session's policy; the draws are the same at every call."""
-        started, config = time.monotonic(), self.algo.eval
+        started = time.monotonic()
         self.progress.phase(f"evaluation ({when})")
-        tasks = [task for task in self.data.heldout for _ in range(config.samples)]
         with self.runtime.heartbeat.phase("evaluate"):
-            samples = self.session.generate(
-                [self.session.render(asked(self.wording, task, self.judge.config.wall_s)) for task in tasks],
-                max_tokens=config.max_tokens,
-                seed_key=("evaluation",),
-                temperature=config.temperature,
-                top_p=self.algo.top_p,
-            )
-            attempts = [Attempt(t, s.text, s.finished) for t, s in zip(tasks, samples, strict=True)]
-            grades = grade(self.judge, attempts)
-        records: list[dict[str, Any]] = []
-        for place, task in enumerate(self.data.heldout):
-            mine = grades[place * config.samples : (place + 1) * config.samples]
-            right = sum(one.passed for one in mine)
-            record = {"task": task.task_id, "difficulty": task.difficulty, "accuracy": right / config.samples}
-            records.append({**record, "outcomes": [one.outcome for one in mine]})
-        write_atomic(
-            self.run_dir.rollouts / f"evaluation_{when}.jsonl", "".join(to_json(record) + "\n" for record in records)
-        )
-        found = score([round(record["accuracy"] * config.samples) for record in records], config.samples)
+            found, records = evaluate(self.session, self.judge, self.wording, self.data.heldout, self.algo)
+        lines = "".join(to_json(record) + "\n" for record in records)
+        write_atomic(self.run_dir.rollouts / f"evaluation_{when}.jsonl", lines)
         low, high = found.interval
         self.progress.note(f"accuracy {when}: {found.pass_at_1:.1%} [{low:.1%}, {high:.1%}] (n={found.n})")
         self.runtime.add_time("evaluate", time.monotonic() - started)
         return found
-
-
-def batch_of(count: int, step: int, size: int, seed: int) -> list[int]:
-    """The places of one step's problems: successive pieces of a fresh order for every pass over all of them."""
-    places, orders = [], dict[int, Any]()
-    for place in range(step * size, (step + 1) * size):
-        epoch, i = divmod(place, count)
-        if epoch not in orders:
-            orders[epoch] = np.random.default_rng([seed, epoch]).permutation(count)
-        places.append(int(orders[epoch][i]))
-    return places

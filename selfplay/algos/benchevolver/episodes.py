@@ -14,8 +14,7 @@ from selfplay.algos.benchevolver.compact import wording_of
 from selfplay.algos.benchevolver.config import RlConfig
 from selfplay.algos.benchevolver.prompts import asked
 from selfplay.algos.benchevolver.rewards import reward
-from selfplay.benchmarks import livecodebench
-from selfplay.benchmarks.code_task import CodeTask
+from selfplay.benchmarks.code_task import CodeTask, from_record, to_record
 from selfplay.engine.episode import Row, Sample, Sampler, Task
 from selfplay.engine.startup import EpisodeSpec
 from selfplay.runs.files import to_json, write_atomic
@@ -33,7 +32,7 @@ def specs(rl: RlConfig, sandbox: JudgeConfig, style: str) -> list[EpisodeSpec]:
 
 def write_tasks(path: Path, tasks: Sequence[CodeTask]) -> None:
     """The tasks of a training phase, one a line, where the workers read them: tests are too large to be sent around."""
-    write_atomic(path, "".join(to_json(livecodebench.record_of(task)) + "\n" for task in tasks))
+    write_atomic(path, "".join(to_json(to_record(task)) + "\n" for task in tasks))
 
 
 def to_train_on(path: Path) -> list[Task]:
@@ -78,4 +77,4 @@ class SolveEpisode:
 def _read(path: Path, offset: int) -> CodeTask:
     with path.open("rb") as lines:
         lines.seek(offset)
-        return livecodebench.task_of(json.loads(lines.readline()))
+        return from_record(json.loads(lines.readline()))

@@ -6,71 +6,30 @@ not depend on who is quicker, and a killed run asks the same again: the log answ
 
 from __future__ import annotations
 
-import ast
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from selfplay.algos.benchevolver.acceptance import AcceptanceConfig, accept, saturated
-from selfplay.algos.benchevolver.attempts import CUT_OFF
-from selfplay.algos.benchevolver.candidate import Attempt, Candidate, Evolved, Mutation, Reason
-from selfplay.algos.benchevolver.measure import Measurement, Panel, PanelConfig
+from selfplay.algos.benchevolver.acceptance import accept, saturated
+from selfplay.algos.benchevolver.candidate import Attempt, Evolved, Reason
+from selfplay.algos.benchevolver.evolution_config import EvolutionConfig
+from selfplay.algos.benchevolver.function_proposal import FunctionProposer
+from selfplay.algos.benchevolver.measure import Measurement, Panel
 from selfplay.algos.benchevolver.memory import GlobalMemory, LocalMemory
-from selfplay.algos.benchevolver.models import BudgetSpent, Call, CallFailed, Models
+from selfplay.algos.benchevolver.models import BudgetSpent, CallFailed, Models
+from selfplay.algos.benchevolver.program_proposal import ProgramProposer
 from selfplay.algos.benchevolver.prompts import Full, Wording
-from selfplay.algos.benchevolver.replies import (
-    Inputs,
-    Unreadable,
-    explanation,
-    last_code,
-    mutation,
-    read_inputs,
-    read_statement,
-    written,
-)
-from selfplay.algos.benchevolver.validation import Triangulation, Validation, ValidationConfig
+from selfplay.algos.benchevolver.proposal import Key, Proposer, Rejected, Request, Sound
+from selfplay.benchmarks import scicode
 from selfplay.benchmarks.code_task import CodeTask
 from selfplay.curriculum.contamination import Contamination
-from selfplay.engine.episode import Message
+from selfplay.sandbox.judge.cases import AssertTest
 from selfplay.sandbox.judge.judge import Judge
-from selfplay.sandbox.python.result import Ending, RunResult
 
 T = TypeVar("T")
 
 NGRAM = 13  # words in a row, of the contamination check
-MAX_INPUT = 1 << 20  # characters of one test input
-
-
-@dataclass
-class EvolutionConfig:
-    """One run of the search."""
-
-    steps: int = 10  # b: evolution steps of a seed, at most
-    accepted: int = 2  # tasks of a seed, at most
-    saturation: float = 1.0  # accuracy from which a seed is evolved
-    proposer: str = "solution_centric"  # solution_centric | problem_centric (ablation: the statement first)
-    memory: bool = True  # false: every step is the first (ablation)
-    duplicate: float = 0.8  # MinHash similarity of two statements above which the later one is a reskin
-    min_public: int = 1
-    min_hidden: int = 5
-    max_tokens: int = 8192
-    temperature: float = 1.0
-    validation: ValidationConfig = field(default_factory=ValidationConfig)
-    panel: PanelConfig = field(default_factory=PanelConfig)
-    acceptance: AcceptanceConfig = field(default_factory=AcceptanceConfig)
-
-    def check(self) -> None:
-        """Raise ValueError("key: reason") on a value that cannot work."""
-        if self.proposer not in ("solution_centric", "problem_centric"):
-            raise ValueError(f"proposer: {self.proposer!r} is not allowed; it is solution_centric or problem_centric")
-        for key in ("steps", "accepted", "min_public", "min_hidden", "max_tokens"):
-            if getattr(self, key) <= 0:
-                raise ValueError(f"{key}: {getattr(self, key)} is not allowed; it must be above 0")
-        if not 0.0 < self.duplicate <= 1.0:
-            raise ValueError(f"duplicate: {self.duplicate} is not allowed; it lies in (0, 1]")
-        if not 0.0 < self.saturation <= 1.0:
-            raise ValueError(f"saturation: {self.saturation} is not allowed; it lies in (0, 1]")
 
 
 @dataclass
@@ -109,6 +68,8 @@ class Evolution:
         self.wording: Wording = wording or Full()
         self.number = number  # of the round: the same seed is asked about again in the next one
         self.panel = Panel(models, judge, self.wording, config.panel, roles)
+        self.programs: Proposer = ProgramProposer(models, judge, self.wording, config)
+        self.functions: Proposer = FunctionProposer(models, judge, self.wording, config)
         self.on_step = on_step
         self.memory = GlobalMemory()
         self.message = ""  # why it ended early, if it did
@@ -164,9 +125,17 @@ class Evolution:
     # ---------------------------------------------------------------- one seed
 
     async def _measure_seed(self, lineage: Lineage) -> None:
+        if any(isinstance(test, AssertTest) and test.target is None for test in lineage.seed.hidden):
+            # Published apart, and usually not at hand: what the reference gives is what is expected.
+            seed = lineage.seed
+            tests = await asyncio.to_thread(scicode.with_targets, self.judge, seed.reference, seed.hidden)
+            lineage.seed = replace(seed, hidden=tuple(tests))
         seed = lineage.seed
         if not seed.tests:
             lineage.unsound = "it has no tests"
+            return
+        if seed.function and self.config.proposer == "problem_centric":
+            lineage.unsound = "problem_centric takes programs that read standard input"
             return
         first, second = [
             await asyncio.to_thread(self.judge.judge, seed.reference, seed.tests, unordered=seed.unordered, stop=False)
@@ -196,56 +165,19 @@ class Evolution:
             return None
         return attempt, evolved
 
-    async def _propose(self, lineage: Lineage, attempt: Attempt, key: tuple[str | int, ...]) -> Evolved | None:
-        def reject(reason: Reason, detail: str = "") -> None:
-            attempt.reason, attempt.detail = reason, detail
-
-        parent, problem_first = lineage.parent, self.config.proposer == "problem_centric"
-        propose = self._from_a_problem if problem_first else self._from_a_program
+    async def _propose(self, lineage: Lineage, attempt: Attempt, key: Key) -> Evolved | None:
+        proposer = self.functions if lineage.seed.function else self.programs
+        request = Request(lineage.parent, *self._remembered(lineage), key, attempt, self.known.near)
         try:
-            change, statement = await propose(lineage, key)
-        except Unreadable as error:
-            reject(Reason.CUT_OFF if str(error) == CUT_OFF else Reason.NO_CODE, str(error))
+            sound = await proposer.propose(request)
+        except Rejected as error:
+            attempt.reason, attempt.detail = error.reason, error.detail
             return None
-        attempt.family, attempt.idea = change.family, change.idea
-        if same_program(change.reference, parent.reference):
-            reject(Reason.UNCHANGED)
-            return None
-        try:
-            if problem_first:
-                asked = self.wording.inputs(statement, change.reference)
-                inputs = read_inputs(await self._ask(asked, (*key, "inputs")))
-            else:
-                statement, inputs = written(await self._ask(self.wording.write(change), (*key, "write")))
-        except Unreadable as error:
-            reject(Reason.CUT_OFF if str(error) == CUT_OFF else Reason.NO_STATEMENT, str(error))
-            return None
-        if self.known.near(statement):
-            reject(Reason.DUPLICATE)
-            return None
-        candidate = await self._candidate(change, statement, inputs)
-        if len(candidate.public_inputs) < self.config.min_public or len(candidate.inputs) < self.config.min_hidden:
-            reject(Reason.NO_TESTS, f"{len(candidate.public_inputs)} public, {len(candidate.inputs)} hidden")
-            return None
-        check = Triangulation(self.models, self.judge, self.wording, self.config.validation, key)
-        done = await check.validate(candidate, parent)
-        attempt.repairs = list(done.repairs)
-        if done.reason is not None:
-            reject(done.reason, done.detail)
-            return None
-        return await self._measured(lineage, attempt, done, key)
+        return await self._measured(lineage, attempt, sound, key)
 
-    async def _measured(
-        self, lineage: Lineage, attempt: Attempt, done: Validation, key: tuple[str | int, ...]
-    ) -> Evolved | None:
-        public, hidden = done.tests()
-        task = CodeTask(
-            task_id=f"{lineage.seed.task_id}.{'e' if self.number == 1 else f'r{self.number}e'}{attempt.step}",
-            statement=done.candidate.statement,
-            public=public,
-            hidden=hidden,
-            reference=done.candidate.mutation.reference,
-        )
+    async def _measured(self, lineage: Lineage, attempt: Attempt, sound: Sound, key: Key) -> Evolved | None:
+        label = "e" if self.number == 1 else f"r{self.number}e"
+        task = replace(sound.task, task_id=f"{lineage.seed.task_id}.{label}{attempt.step}")
         measured = await self.panel.measure(task, (*key, "measure"))
         if measured.missing:
             attempt.reason, attempt.detail = Reason.NO_CALL, f"{measured.missing} attempts had no answer"
@@ -261,7 +193,7 @@ class Evolution:
             task=replace(task, difficulty=f"{1 - measured.accuracy:.3f}"),
             seed_id=lineage.seed.task_id,
             parent_id=lineage.parent.task_id,
-            mutation=done.candidate.mutation,
+            mutation=sound.mutation,
             seed_accuracy=seed,
             accuracy=measured.accuracy,
             by_model=measured.by_model,
@@ -270,57 +202,12 @@ class Evolution:
 
     # ---------------------------------------------------------------- parts
 
-    async def _from_a_program(self, lineage: Lineage, key: tuple[str | int, ...]) -> tuple[Mutation, str]:
-        """C' first; its statement is written from it. Raises Unreadable."""
-        parent = lineage.parent
-        asked = self.wording.mutate(parent.statement, parent.reference, *self._remembered(lineage))
-        return mutation(await self._ask(asked, (*key, "mutate"))), ""
-
-    async def _from_a_problem(self, lineage: Lineage, key: tuple[str | int, ...]) -> tuple[Mutation, str]:
-        """S' first; its program is written from it. Raises Unreadable."""
-        asked = self.wording.problem_first(lineage.parent.statement, *self._remembered(lineage))
-        text = await self._ask(asked, (*key, "problem"))
-        statement, (family, idea, why) = read_statement(text), explanation(text)
-        program = last_code(await self._ask(self.wording.reference(statement), (*key, "reference")))
-        if program is None:
-            raise Unreadable("no code")
-        return Mutation(family, idea, why, program), statement
-
     def _remembered(self, lineage: Lineage) -> tuple[str, list[str]]:
         """What the proposer is told: memory as text, and the families of this lineage."""
         if not self.config.memory:
             return "nothing", []
         families = [attempt.family for attempt in lineage.memory.attempts if attempt.family]
         return f"{lineage.memory.summary()}\n{self.memory.summary()}", families
-
-    async def _ask(self, messages: list[Message], key: tuple[str | int, ...]) -> str:
-        call = Call("proposer", messages, key, self.config.max_tokens, self.config.temperature)
-        reply = await self.models.complete(call)
-        if not reply.finished:
-            raise Unreadable(CUT_OFF)
-        return reply.text
-
-    def _generate(self, programs: Sequence[str]) -> list[RunResult]:
-        return [self.judge.output(program, "") for program in programs]
-
-    async def _candidate(self, change: Mutation, statement: str, inputs: Inputs) -> Candidate:
-        """Inputs as written and as generated, each once."""
-        seen = set(inputs.public)
-        hidden: dict[str, tuple[str, ...]] = {}
-        for regime, given in inputs.hidden.items():
-            made = await asyncio.to_thread(self._generate, inputs.generators[regime])
-            fresh = [one for one in (*given, *(run.stdout for run in made if run.ending is Ending.FINISHED)) if one]
-            hidden[regime] = tuple(one for one in dict.fromkeys(fresh) if one not in seen and len(one) <= MAX_INPUT)
-            seen.update(hidden[regime])
-        return Candidate(change, statement, tuple(dict.fromkeys(inputs.public)), hidden)
-
-
-def same_program(first: str, second: str) -> bool:
-    """Whether two programs differ in layout and comments only."""
-    try:
-        return ast.dump(ast.parse(first)) == ast.dump(ast.parse(second))
-    except (SyntaxError, ValueError, RecursionError):
-        return first.strip() == second.strip()
 
 
 async def finish_all(work: Sequence[Awaitable[T]]) -> list[T]:

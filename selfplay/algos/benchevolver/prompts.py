@@ -40,6 +40,12 @@ class Wording(Protocol):
 
     def solve(self, statement: str, examples: Sequence[tuple[str, str]], seconds: float) -> list[Message]: ...
 
+    def mutate_function(self, statement: str, reference: str, memory: str, used: Sequence[str]) -> list[Message]: ...
+
+    def write_function(self, mutation: Mutation, header: str) -> list[Message]: ...
+
+    def solve_function(self, statement: str, header: str, seconds: float) -> list[Message]: ...
+
     def repair_reference(self, statement: str, program: str, counterexample: str) -> list[Message]: ...
 
     def repair_brute_force(self, statement: str, program: str, counterexample: str) -> list[Message]: ...
@@ -50,7 +56,9 @@ class Wording(Protocol):
 
 
 def asked(wording: Wording, task: CodeTask, seconds: float) -> list[Message]:
-    """What a solver gets to see of a task: its statement and its public examples."""
+    """What a solver gets to see of a task: its statement, and its public examples or its function's header."""
+    if task.function:
+        return wording.solve_function(task.statement, task.starter_code or f"def {task.function}(...):", seconds)
     examples = [(test.stdin, test.stdout) for test in task.public if isinstance(test, StdioTest)]
     return wording.solve(task.statement, examples, seconds)
 
@@ -169,6 +177,62 @@ _SOLVE = """Solve this problem in Python. The program reads standard input and p
 
 End with the whole program in one ```python block."""
 
+_MUTATE_FUNCTION = """You make scientific programming tasks harder by changing their solution first.
+
+This task is solved every time. Its statement:
+<problem>
+{statement}
+</problem>
+Its solution:
+```python
+{reference}
+```
+What is known of earlier attempts:
+{memory}
+
+Change the solution into one that needs a substantially stronger idea: a better method, another model, a further \
+coupled effect. The old solution must give wrong results for the new task. The last function of the program is the \
+one that is asked for; it returns numbers, arrays, or containers of them, is deterministic and takes seconds at most.
+
+Reply with
+<family>the kind of change, in a few words</family>
+<idea>the new idea, in two or three sentences</idea>
+<why>why the old solution fails</why>
+and the whole new program, imports included, in one ```python block."""
+
+_WRITE_FUNCTION = """Write the task that this function solves, for people who do not see its body.
+
+```python
+{reference}
+```
+The idea behind it: {idea}
+Its header, which they will see:
+```python
+{header}
+```
+
+State everything a solver needs: what is computed and how, every formula, convention, unit, default and special case. \
+Then write about eight tests. Each is a ```python block of its own that sets up its arguments and ends with one \
+assertion that compares the function's result with the name `target`, whose value will be computed, as in \
+`assert np.allclose(f(x, 3), target)`.
+
+Reply with
+<statement>the statement</statement>
+<tests>
+the blocks
+</tests>"""
+
+_SOLVE_FUNCTION = """Implement this function in Python. A call takes {seconds:g} seconds at most.
+
+<problem>
+{statement}
+</problem>
+```python
+{header}
+```
+
+End with the whole program, imports included, in one ```python block."""
+
 _REPAIR_PROGRAM = """This program {what}
 
 <problem>
@@ -237,6 +301,15 @@ class Full:
     def solve(self, statement: str, examples: Sequence[tuple[str, str]], seconds: float) -> list[Message]:
         shown = "\n".join(f"Input:\n{given}Output:\n{out}" for given, out in examples)
         return _ask(_SOLVE, statement=statement, examples=shown, seconds=seconds)
+
+    def mutate_function(self, statement: str, reference: str, memory: str, used: Sequence[str]) -> list[Message]:
+        return _ask(_MUTATE_FUNCTION, statement=statement, reference=reference, memory=memory)
+
+    def write_function(self, mutation: Mutation, header: str) -> list[Message]:
+        return _ask(_WRITE_FUNCTION, reference=mutation.reference, idea=mutation.idea, header=header)
+
+    def solve_function(self, statement: str, header: str, seconds: float) -> list[Message]:
+        return _ask(_SOLVE_FUNCTION, statement=statement, header=header, seconds=seconds)
 
     def repair_reference(self, statement: str, program: str, counterexample: str) -> list[Message]:
         what = "should solve the problem below, and others who read the statement get another result:"

@@ -16,10 +16,11 @@ from selfplay.algos.benchevolver.evolve import NGRAM, Lineage
 from selfplay.algos.benchevolver.models import Call, CallFailed, Models
 from selfplay.algos.benchevolver.prompts import Wording
 from selfplay.algos.benchevolver.replies import Unreadable, section
-from selfplay.benchmarks import livecodebench
+from selfplay.benchmarks import livecodebench, scicode
 from selfplay.benchmarks.code_task import CodeTask
 from selfplay.curriculum.contamination import Contamination
 from selfplay.runs.files import to_json, write_atomic
+from selfplay.sandbox.judge.cases import AssertTest
 
 RUBRIC_TOKENS = 2048
 
@@ -38,6 +39,27 @@ def evolved_record(evolved: Evolved, seed: CodeTask) -> dict[str, Any]:
     record = livecodebench.record_of(evolved.task)
     inherited = {key: seed.source[key] for key in ("platform", "contest_date", "contest_id") if key in seed.source}
     return record | inherited | {"question_title": evolved.task.task_id, "lineage": evolved.to_dict()}
+
+
+def scientific(task: CodeTask) -> bool:
+    """Whether a task's tests are assertions: LiveCodeBench has none, SciCode has nothing else."""
+    return any(isinstance(test, AssertTest) for test in task.tests)
+
+
+def scientific_files(name: str, tasks: Sequence[CodeTask]) -> dict[str, str]:
+    """`<name>_scicode.jsonl`, a problem of one step a task, and the targets of its assertions; {} if there is none.
+
+    The targets are what `benchmarks.scicode.read` takes: SciCode keeps its own in a binary file apart.
+    """
+    chosen = [task for task in tasks if scientific(task)]
+    if not chosen:
+        return {}
+    problems = [scicode.problem_of([task], str(i), task.task_id) for i, task in enumerate(chosen, start=1)]
+    targets = {
+        f"{i}.1": [test.target for test in task.hidden if isinstance(test, AssertTest)]
+        for i, task in enumerate(chosen, start=1)
+    }
+    return {f"{name}_scicode.jsonl": scicode.lines_of(problems), f"{name}_targets.json": to_json(targets) + "\n"}
 
 
 def manifest(lineages: Sequence[Lineage], evaluation: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -141,15 +163,15 @@ def write_release(
     `models` says which model had which role, `licence` under which terms the seeds came: both go into the manifest.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    files: dict[str, str] = {
-        "evolved.jsonl": "".join(
-            to_json(evolved_record(one, lineage.seed)) + "\n" for lineage in lineages for one in lineage.evolved
-        )
-    }
+    evolved = [(one, lineage.seed) for lineage in lineages for one in lineage.evolved]
+    programs = [to_json(evolved_record(one, seed)) + "\n" for one, seed in evolved if not scientific(one.task)]
+    files = {"evolved.jsonl": "".join(programs)}
+    files |= scientific_files("evolved", [one.task for one, _ in evolved])
     report = manifest(lineages, evaluation)
     if scores is not None:
         tasks, left_out = plus(lineages, scores, config or PlusConfig())
-        files["plus.jsonl"] = livecodebench.lines_of([task for task, _ in tasks])
+        files["plus.jsonl"] = livecodebench.lines_of([task for task, _ in tasks if not scientific(task)])
+        files |= scientific_files("plus", [task for task, _ in tasks])
         originals = {lineage.seed.task_id for lineage in lineages}
         report["plus"] = {
             "tasks": len(tasks),

@@ -9,7 +9,7 @@ from selfplay.algos.benchevolver.candidate import REGIMES, Mutation
 
 MAX_STATEMENT = 20_000  # characters
 _FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
-_TAGS = ("family", "idea", "why", "statement", "public", "input", "output", *REGIMES)
+_TAGS = ("family", "idea", "why", "statement", "public", "input", "output", "tests", *REGIMES)
 _MARKS = re.compile(rf"</?({'|'.join(_TAGS)})>|<\||\|>", re.IGNORECASE)
 
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from selfplay.algos.benchevolver import tables
 from selfplay.algos.benchevolver.config import POLICY, BenchEvolverConfig, panel_roles
 from selfplay.algos.benchevolver.evolve import Evolution, Lineage, finish_all
 from selfplay.algos.benchevolver.measure import Panel
@@ -24,7 +25,7 @@ from selfplay.algos.benchevolver.models import (
 )
 from selfplay.algos.benchevolver.prompts import Wording
 from selfplay.algos.benchevolver.release import quality, write_release
-from selfplay.benchmarks.code_task import CodeTask
+from selfplay.benchmarks.code_task import CodeTask, to_record
 from selfplay.config.errors import ConfigError
 from selfplay.runs.files import to_json, write_atomic
 from selfplay.sandbox.judge.judge import Judge
@@ -91,7 +92,10 @@ class Search:
             scores=scores,
             config=self.algo.plus,
         )
+        accepted_tasks = [one.task for lineage in lineages for one in lineage.evolved]
+        write_atomic(folder / "tasks.jsonl", "".join(to_json(to_record(task)) + "\n" for task in accepted_tasks))
         write_atomic(folder / "attempts.jsonl", _attempts(lineages))
+        write_atomic(folder / "report.md", tables.report(lineages, report, asdict(again) if again else None))
         accepted, seconds = report["accepted"], time.monotonic() - started
         row: dict[str, Any] = {key: report[key] for key in ("seeds", "evolved_seed_fraction", "accepted", "attempts")}
         row |= {key: report[key] for key in ("rejected", "repairs", "accuracy", "families", "family_entropy_bits")}

@@ -29,6 +29,8 @@ SHOWN = 400  # characters of an input or output in a counterexample; longer ones
 @dataclass
 class ValidationConfig:
     repairs: int = 3  # shared by all kinds
+    solutions: int = 3  # of a function's task, from its statement alone
+    faithful: float = 0.5  # the best of them must pass this share of the assertions
     max_tokens: int = 8192
     temperature: float = 0.6
 

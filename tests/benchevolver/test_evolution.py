@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scripted_models import CUBES, SLOW_SQUARES, SQUARES, STATEMENT, SUM, Scripted, code, mutated, seed, written
 
 from selfplay.algos.benchevolver import replies
-from selfplay.algos.benchevolver.acceptance import AcceptanceConfig, accept, difficulty
+from selfplay.algos.benchevolver.acceptance import accept, difficulty
 from selfplay.algos.benchevolver.candidate import Reason
-from selfplay.algos.benchevolver.evolution_config import EvolutionConfig
+from selfplay.algos.benchevolver.evolution_config import AcceptanceConfig, EvolutionConfig
 from selfplay.algos.benchevolver.evolve import Evolution, Lineage
 from selfplay.algos.benchevolver.memory import GlobalMemory, normal
 from selfplay.algos.benchevolver.models import Budget, BudgetConfig, CallLog, ChatModel, Models, Recorded

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from scripted_models import STATEMENT, Scripted, seed
 
-from selfplay.algos.benchevolver.evolution_config import EvolutionConfig
+from selfplay.algos.benchevolver.evolution_config import EvolutionConfig, PlusConfig
 from selfplay.algos.benchevolver.evolve import Evolution, Lineage
 from selfplay.algos.benchevolver.models import Budget, BudgetConfig, CallLog, Models
 from selfplay.algos.benchevolver.prompts import Full
-from selfplay.algos.benchevolver.release import PlusConfig, entropy, plus, quality, write_release
+from selfplay.algos.benchevolver.release import entropy, plus, quality, write_release
 from selfplay.benchmarks import livecodebench
 from selfplay.sandbox.config import JudgeConfig
 from selfplay.sandbox.judge.judge import Judge

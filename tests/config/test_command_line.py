@@ -136,7 +136,7 @@ def test_the_module_passes_its_exit_code_on(tmp_path: Path) -> None:
     assert ran.returncode == 2
     assert ran.stderr == (
         "error: sandbox: 'dafny_light' is not allowed;"
-        " it is one of dafny, dafny_lite, python, verus; did you mean dafny_lite?\n"
+        " it is one of dafny, dafny_lite, judge, python, verus; did you mean dafny_lite?\n"
     )
 
 
@@ -173,6 +173,8 @@ def test_every_member_of_every_group_composes() -> None:
         **{model: ["algo.warmup.steps=0"] for model in ("qwen3_4b_base", "mimo_7b_base", "qwen25_coder_3b_instruct")},
         "verus": files,
         "python": ["algo=anchorloop"],
+        "judge": ["algo=benchevolver"],
+        "benchevolver_paper": [],
         "anchorloop_paper": [],
         "ancora_transfer": [*files, "algo.warmup.demos=demos.jsonl"],
         "ancora_ttt": [*files, "algo.warmup.demos=demos.jsonl"],

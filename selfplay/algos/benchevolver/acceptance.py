@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from selfplay.algos.benchevolver.candidate import Reason
-
-
-@dataclass
-class AcceptanceConfig:
-    """When a valid candidate becomes a task."""
-
-    harder_than_parent: bool = False
-    solvable: bool = True  # some attempt must pass: tasks for training are hard, not degenerate
-    min_gain: float = 0.0  # difficulty above the seed's by more than this
-    repeat_family_gain: float = 0.1  # more, where the mutation family was accepted in another lineage
+from selfplay.algos.benchevolver.evolution_config import AcceptanceConfig
 
 
 def difficulty(accuracy: float) -> float:

@@ -8,9 +8,8 @@ from typing import Any
 from omegaconf import OmegaConf
 from omegaconf.errors import ValidationError
 
-from selfplay.algos.benchevolver.evolution_config import EvolutionConfig
+from selfplay.algos.benchevolver.evolution_config import EvolutionConfig, PlusConfig
 from selfplay.algos.benchevolver.models import BudgetConfig, EndpointConfig
-from selfplay.algos.benchevolver.release import PlusConfig
 
 POLICY = "policy"
 MIXTURES = ("seed", "evolved", "seed_evolved")

@@ -8,19 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from selfplay.algos.benchevolver.attempts import Attempt, grade
+from selfplay.algos.benchevolver.evolution_config import PanelConfig
 from selfplay.algos.benchevolver.models import Call, CallFailed, Models, Reply
 from selfplay.algos.benchevolver.prompts import Wording, asked
 from selfplay.benchmarks.code_task import CodeTask
 from selfplay.sandbox.judge.judge import Judge
-
-
-@dataclass
-class PanelConfig:
-    """The targets' attempts. Their roles are `target` and, of further models, `target_2`, `target_3`, ..."""
-
-    attempts: int = 5  # k, of every model
-    max_tokens: int = 8192
-    temperature: float = 1.0
 
 
 @dataclass(frozen=True)

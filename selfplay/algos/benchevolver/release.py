@@ -7,11 +7,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from selfplay.algos.benchevolver.candidate import Evolved
+from selfplay.algos.benchevolver.evolution_config import PlusConfig
 from selfplay.algos.benchevolver.evolve import NGRAM, Lineage
 from selfplay.algos.benchevolver.models import Call, CallFailed, Models
 from selfplay.algos.benchevolver.prompts import Wording
@@ -23,15 +23,6 @@ from selfplay.runs.files import to_json, write_atomic
 from selfplay.sandbox.judge.cases import AssertTest
 
 RUBRIC_TOKENS = 2048
-
-
-@dataclass
-class PlusConfig:
-    """Which tasks make the difficulty-upgraded benchmark (BenchEvolver, section 4.2)."""
-
-    min_quality: int = 3  # of 5, by the rubric
-    low: float = 0.05  # pooled pass@1, both ends included
-    high: float = 0.75
 
 
 def evolved_record(evolved: Evolved, seed: CodeTask) -> dict[str, Any]:

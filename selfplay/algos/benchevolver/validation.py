@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from selfplay.algos.benchevolver.candidate import Candidate, Reason
+from selfplay.algos.benchevolver.evolution_config import ValidationConfig
 from selfplay.algos.benchevolver.models import Call, CallFailed, Models
 from selfplay.algos.benchevolver.prompts import Wording
 from selfplay.algos.benchevolver.replies import Unreadable, last_code, outputs, read_statement
@@ -24,15 +25,6 @@ from selfplay.sandbox.judge.judge import Judge
 from selfplay.sandbox.python.result import Ending, RunResult
 
 SHOWN = 400  # characters of an input or output in a counterexample; longer ones are not put to the oracle
-
-
-@dataclass
-class ValidationConfig:
-    repairs: int = 3  # shared by all kinds
-    solutions: int = 3  # of a function's task, from its statement alone
-    faithful: float = 0.5  # the best of them must pass this share of the assertions
-    max_tokens: int = 8192
-    temperature: float = 0.6
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""What a report is made of: runs as tables, figures of them, and one page around these."""

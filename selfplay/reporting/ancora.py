@@ -1,0 +1,122 @@
+"""ANCORA's figures (section 5 of the paper): validity, rewards, the pool, the balance of the branches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from selfplay.reporting.figures import Figure, bars, by_arm, lines, nested, present, stacked
+from selfplay.reporting.runs import Run
+
+
+def figures(groups: Mapping[str, Sequence[Run]]) -> list[Figure]:
+    """Of one run or of several; what is drawn of one run alone is drawn of the first."""
+    first = next(iter(groups.values()))[0]
+    return present(
+        lines(
+            "learning",
+            "Learning",
+            "Share of proposals that are valid, and pass rate of the attempts at those that were accepted.",
+            {"valid proposals": by_arm(groups, "q_valid"), "pass rate": by_arm(groups, "pass_rate")},
+            limits={"valid proposals": (0, 1), "pass rate": (0, 1)},
+        ),
+        lines(
+            "rewards",
+            "Rewards",
+            "Mean reward of a step, by role.",
+            {"proposer": by_arm(groups, "reward/proposer"), "solver": by_arm(groups, "reward/solver")},
+        ),
+        stacked(
+            "rejections",
+            f"Why proposals were rejected ({first.label})",
+            "Rejected proposals of a step by stage and reason.",
+            nested(first.metrics, "rejections"),
+            "proposals",
+        ),
+        stacked(
+            "verdicts",
+            f"What the verifier said of attempts ({first.label})",
+            "Attempts of a step by verdict.",
+            nested(first.metrics, "verdicts"),
+            "attempts",
+        ),
+        lines(
+            "pool",
+            "The pool",
+            "Specifications in the curriculum, and the depth of the deepest: variations between it and a root.",
+            {"size": by_arm(groups, "pool/size"), "depth": by_arm(groups, "pool/depth")},
+        ),
+        _depths(first),
+        lines(
+            "selection",
+            "What was selected",
+            "Share of seeds that are roots, share asked for a harder one, and how like its seed an accepted one is.",
+            {
+                "roots": by_arm(groups, "seeds/roots"),
+                "harder": by_arm(groups, "seeds/up"),
+                "similarity": by_arm(groups, "structural_similarity"),
+            },
+            limits={"roots": (0, 1), "harder": (0, 1), "similarity": (0, 1)},
+        ),
+        lines(
+            "advantages",
+            "Advantages",
+            "Spread of the advantages by role, and the share that is not 0.",
+            {
+                "spread": _roles(groups, "advantage/{}_std"),
+                "not 0": _roles(groups, "advantage/{}_nonzero"),
+            },
+            limits={"not 0": (0, 1)},
+        ),
+        lines(
+            "balance",
+            "Balance of the branches",
+            "Factor by which each branch's loss was scaled, and the entropy of each role in nats.",
+            {
+                "scale": {
+                    **_named(groups, "proposer", "balance/scale_q"),
+                    **_named(groups, "solver", "balance/scale_s"),
+                },
+                "entropy": _roles(groups, "entropy/{}"),
+            },
+        ),
+        _warmup(first),
+    )
+
+
+def _named(groups: Mapping[str, Sequence[Run]], role: str, column: str) -> dict[str, list[pd.Series]]:
+    """Curves named by role, and by arm where there are several."""
+    found = by_arm(groups, column)
+    return {role if len(found) == 1 else f"{role}, {arm}": series for arm, series in found.items()}
+
+
+def _roles(groups: Mapping[str, Sequence[Run]], column: str) -> dict[str, list[pd.Series]]:
+    return {
+        name: series
+        for role in ("proposer", "solver")
+        for name, series in _named(groups, role, column.format(role)).items()
+    }
+
+
+def _depths(run: Run) -> Figure | None:
+    """The pool's depths in the end."""
+    table = nested(run.metrics, "pool/depths")
+    if table.empty:
+        return None
+    last = table.iloc[-1].dropna()
+    rows = [(depth, "specifications", float(last[depth]), None) for depth in sorted(last.index, key=int)]
+    caption = "Specifications by the number of variations between them and their root, in the end; 0 are the roots."
+    return bars("depths", f"Depths of the pool ({run.label})", caption, rows, "specifications")
+
+
+def _warmup(run: Run) -> Figure | None:
+    """The rounds of the warm-up."""
+    rows = []
+    for row in run.summary.get("warmup") or []:
+        name = f"round {row.get('round')}"
+        for key, label in (("validity", "valid proposals"), ("pass_at_1", "held-out pass@1")):
+            value = row.get(key)
+            if isinstance(value, int | float):
+                rows.append((name, label, 100 * float(value), None))
+    return bars("warmup", f"The warm-up's rounds ({run.label})", "Percent, after each round.", rows)

@@ -90,7 +90,13 @@ def sections_of(runs: Sequence[Run]) -> list[Section]:
             name = "Curriculum" if len(runs) == 1 else f"Curriculum of {run.label}"
             note = "Depth downwards; a dashed line leads to a second parent; red is never solved, green always."
             drawn = f'<p class="note">{note}</p><div class="scroll">{dag.drawing(points)}</div>'
-            sections.append(Section(name, drawn + (dag.listing(points) if len(runs) == 1 else "")))
+            sections.append(
+                Section(
+                    name,
+                    drawn
+                    + (gathered(f"{len(points)} specifications", [dag.listing(points)]) if len(runs) == 1 else ""),
+                )
+            )
     sections.append(Section("Engine", "", common.engine_figures(groups)))
     if len(runs) == 1:
         sections.append(Section("Rollouts", _rollouts(runs[0])))
@@ -161,7 +167,14 @@ def _evolved(run: Run) -> str:
             parts = [("parent", lineage["parent"]), ("idea", lineage["idea"])]
             parts += [("statement", record["question_content"]), ("reference", record["reference_solution"])]
             entries.append(folded(head, parts))
-    return "".join(entries[:200])
+    return gathered(f"{len(entries)} tasks", entries[:200])
+
+
+def gathered(summary: str, entries: Sequence[str]) -> str:
+    """Many entries behind one; "" for none."""
+    from html import escape
+
+    return f"<details><summary>{escape(summary)}</summary>{''.join(entries)}</details>" if entries else ""
 
 
 def _pool(run: Run) -> str:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from selfplay.reporting.figures import Figure, bars, by_arm, lines, present, stacked
+from selfplay.reporting.figures import Figure, bars, by_arm, lines, present, stacked, terms
 from selfplay.reporting.runs import Run
 
 CURRICULUM, EXECUTOR = "curriculum", "executor"
+TERMS = ("uncertainty", "tool", "frontier", "repetition")
 
 
 def figures(groups: Mapping[str, Sequence[Run]]) -> list[Figure]:
@@ -31,11 +32,7 @@ def figures(groups: Mapping[str, Sequence[Run]]) -> list[Figure]:
             " (the anchor's term), and repetition in the batch.",
             {
                 "reward": by_arm(groups, "reward", CURRICULUM),
-                "terms": {
-                    name: series
-                    for term in ("uncertainty", "tool", "frontier", "repetition")
-                    for name, series in _named(groups, term, f"reward/{term}", CURRICULUM).items()
-                },
+                **terms(groups, "terms", {term: f"reward/{term}" for term in TERMS}, CURRICULUM),
                 "valid format": by_arm(groups, "format_valid", CURRICULUM),
             },
             limits={"valid format": (0, 1)},
@@ -47,13 +44,15 @@ def figures(groups: Mapping[str, Sequence[Run]]) -> list[Figure]:
             " and calls of the tool a rollout.",
             {
                 "agreement": by_arm(groups, "reward", EXECUTOR),
-                "majority": {
-                    **_named(groups, "current", "share/current", EXECUTOR),
-                    **_named(groups, "anchor", "share/anchor", EXECUTOR),
-                },
+                **terms(
+                    groups,
+                    "majority",
+                    {"executor's share": "share/current", "anchor's share": "share/anchor"},
+                    EXECUTOR,
+                ),
                 "tool calls": by_arm(groups, "tool_calls", EXECUTOR),
             },
-            limits={"agreement": (0, 1), "majority": (0, 1)},
+            limits={"agreement": (0, 1)},
         ),
         lines(
             "gap",
@@ -88,11 +87,6 @@ def _accuracies(run: Run) -> pd.Series:
     if scores.get("after"):
         values[len(run.iterations)] = scores["after"]["pass_at_1"]
     return pd.Series(values, dtype=float)
-
-
-def _named(groups: Mapping[str, Sequence[Run]], name: str, column: str, phase: str) -> dict[str, list[pd.Series]]:
-    found = by_arm(groups, column, phase)
-    return {name if len(found) == 1 else f"{name}, {arm}": series for arm, series in found.items()}
 
 
 def _structure(run: Run) -> pd.DataFrame:

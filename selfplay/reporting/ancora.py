@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import pandas as pd
-
-from selfplay.reporting.figures import Figure, bars, by_arm, lines, nested, present, stacked
+from selfplay.reporting.figures import Figure, bars, by_arm, lines, nested, present, stacked, terms
 from selfplay.reporting.runs import Run
+
+ROLES = ("proposer", "solver")
 
 
 def figures(groups: Mapping[str, Sequence[Run]]) -> list[Figure]:
@@ -62,41 +62,29 @@ def figures(groups: Mapping[str, Sequence[Run]]) -> list[Figure]:
         lines(
             "advantages",
             "Advantages",
-            "Spread of the advantages by role, and the share that is not 0.",
-            {
-                "spread": _roles(groups, "advantage/{}_std"),
-                "not 0": _roles(groups, "advantage/{}_nonzero"),
-            },
-            limits={"not 0": (0, 1)},
+            "Standard deviation of the advantages, by role.",
+            terms(groups, "spread", {role: f"advantage/{role}_std" for role in ROLES}),
+        ),
+        lines(
+            "signal",
+            "Rows with a signal",
+            "Share of the rows whose advantage is not 0, by role.",
+            terms(groups, "not 0", {role: f"advantage/{role}_nonzero" for role in ROLES}),
         ),
         lines(
             "balance",
             "Balance of the branches",
-            "Factor by which each branch's loss was scaled, and the entropy of each role in nats.",
-            {
-                "scale": {
-                    **_named(groups, "proposer", "balance/scale_q"),
-                    **_named(groups, "solver", "balance/scale_s"),
-                },
-                "entropy": _roles(groups, "entropy/{}"),
-            },
+            "Factor by which each branch's loss was scaled.",
+            terms(groups, "scale", {"proposer": "balance/scale_q", "solver": "balance/scale_s"}),
+        ),
+        lines(
+            "entropies",
+            "Entropy by role",
+            "Of the policy, in nats a token.",
+            terms(groups, "entropy", {role: f"entropy/{role}" for role in ROLES}),
         ),
         _warmup(first),
     )
-
-
-def _named(groups: Mapping[str, Sequence[Run]], role: str, column: str) -> dict[str, list[pd.Series]]:
-    """Curves named by role, and by arm where there are several."""
-    found = by_arm(groups, column)
-    return {role if len(found) == 1 else f"{role}, {arm}": series for arm, series in found.items()}
-
-
-def _roles(groups: Mapping[str, Sequence[Run]], column: str) -> dict[str, list[pd.Series]]:
-    return {
-        name: series
-        for role in ("proposer", "solver")
-        for name, series in _named(groups, role, column.format(role)).items()
-    }
 
 
 def _depths(run: Run) -> Figure | None:

@@ -41,18 +41,24 @@ class Figure:
     svg: str
     png: bytes
     data: pd.DataFrame
+    wide: bool = False  # takes the page's whole width
 
 
-def canvas(columns: int = 1, height: float = 2.6) -> tuple[Drawing, list[Axes]]:
-    """An empty drawing with its axes side by side."""
+def canvas(panels: int = 1, height: float = 2.6) -> tuple[Drawing, list[Axes]]:
+    """An empty drawing with its axes side by side, three in a row; `height` is a row's."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     with pyplot.rc_context(STYLE):
-        drawing, axes = pyplot.subplots(1, columns, figsize=(3.6 * max(columns, 1.6), height), squeeze=False)
-    return drawing, list(axes[0])
+        rows, columns = -(-panels // 3), min(panels, 3)
+        size = 3.6 * max(columns, 1.6), height * rows
+        drawing, grid = pyplot.subplots(rows, columns, figsize=size, squeeze=False)
+    axes = list(grid.flat)
+    for unused in axes[panels:]:
+        unused.remove()
+    return drawing, axes[:panels]
 
 
 def finish(drawing: Drawing, name: str, title: str, caption: str, data: pd.DataFrame) -> Figure:
@@ -62,15 +68,17 @@ def finish(drawing: Drawing, name: str, title: str, caption: str, data: pd.DataF
     with pyplot.rc_context(STYLE):
         drawing.tight_layout()
         text, picture = io.StringIO(), io.BytesIO()
-        drawing.savefig(text, format="svg", metadata={"Date": None}, transparent=True)
-        drawing.savefig(picture, format="png", dpi=150, facecolor="white", metadata={"Software": None})
+        drawing.savefig(text, format="svg", metadata={"Date": None}, transparent=True, bbox_inches="tight")
+        drawing.savefig(
+            picture, format="png", dpi=150, facecolor="white", metadata={"Software": None}, bbox_inches="tight"
+        )
     pyplot.close(drawing)
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]
     # Several figures share a page: the names inside one must not be another's.
     svg = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", svg)
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
-    return Figure(name, title, caption, svg, picture.getvalue(), data)
+    return Figure(name, title, caption, svg, picture.getvalue(), data, wide=len(drawing.axes) > 2)
 
 
 def lines(
@@ -105,9 +113,19 @@ def lines(
             tables.append(_table_of(panel, curve, table, x))
         ax.set(xlabel=x, title=panel)
         ax.set_ylim(*(limits or {}).get(panel, (None, None)))
-        if len(curves) > 1:
-            ax.legend()
+    _legends(drawing, axes)
     return finish(drawing, name, title, caption, pd.concat(tables, ignore_index=True))
+
+
+def _legends(drawing: Drawing, axes: Sequence[Axes]) -> None:
+    """One below all panels where they have the same curves, else one in each that has several."""
+    named = [ax.get_legend_handles_labels() for ax in axes]
+    if len(named[0][1]) > 1 and all(labels == named[0][1] for _, labels in named):
+        drawing.legend(*named[0], loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=4)
+        return
+    for ax, (_, labels) in zip(axes, named, strict=True):
+        if len(labels) > 1:
+            ax.legend()
 
 
 def _table_of(panel: str, curve: str, table: pd.DataFrame, x: str) -> pd.DataFrame:
@@ -137,6 +155,17 @@ def by_arm(groups: Mapping[str, Sequence[Run]], column: str, phase: str = "") ->
     return found
 
 
+def terms(
+    groups: Mapping[str, Sequence[Run]], title: str, columns: Mapping[str, str], phase: str = ""
+) -> dict[str, dict[str, list[pd.Series]]]:
+    """Panels of related columns (label -> column): one with a curve each for a single arm, else one for each label."""
+    found = {label: by_arm(groups, column, phase) for label, column in columns.items()}
+    if len(groups) > 1:
+        return found
+    (arm,) = groups
+    return {title: {label: curves[arm] for label, curves in found.items()}}
+
+
 def bars(
     name: str,
     title: str,
@@ -162,12 +191,13 @@ def bars(
             places.append(place)
             place += 1
         place += 0.6
-    ax.set_yticks(ticks, groups)
+    alone = len(groups) == 1  # then the bars themselves are named
+    ax.set_yticks(places if alone else ticks, [row[1] for row in rows] if alone else groups)
     ax.invert_yaxis()
     ax.set_xlabel(label)
     ax.grid(axis="y", visible=False)
     ax.margins(x=0.15)
-    if len(kinds) > 1:
+    if len(kinds) > 1 and not alone:
         handles, names = ax.get_legend_handles_labels()
         unique = dict(zip(names, handles, strict=True))
         ax.legend(unique.values(), unique.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -22,6 +22,7 @@ nav { display: flex; flex-wrap: wrap; gap: 4px 14px; margin: 10px 0 4px; font-si
 a { color: #2c5fa8; text-decoration: none; } a:hover { text-decoration: underline; }
 .figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 480px), 1fr)); gap: 14px; }
 figure { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 12px 14px; min-width: 0; }
+figure.wide { grid-column: 1 / -1; }
 figure svg { width: 100%; height: auto; display: block; } figcaption p { margin: 2px 0 8px; color: var(--soft); font-size: 0.86rem; }
 .files { font-size: 0.8rem; color: var(--soft); margin-top: 6px; }
 .scroll { overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
@@ -72,8 +73,9 @@ def page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
 def _figure(figure: Figure) -> str:
     data = base64.b64encode(figure.data.to_csv(index=False).encode()).decode("ascii")
     picture = base64.b64encode(figure.png).decode("ascii")
+    kind = " class=wide" if figure.wide else ""
     return (
-        f'<figure id="figure-{figure.name}"><figcaption><h3>{escape(figure.title)}</h3>'
+        f'<figure id="figure-{figure.name}"{kind}><figcaption><h3>{escape(figure.title)}</h3>'
         f"<p>{escape(figure.caption)}</p></figcaption>{figure.svg}"
         f'<div class="files"><a download="{figure.name}.csv" href="data:text/csv;base64,{data}">CSV</a> &middot; '
         f'<a download="{figure.name}.png" href="data:image/png;base64,{picture}">PNG</a></div></figure>'

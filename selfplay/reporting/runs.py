@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,8 +44,8 @@ class Run:
     @property
     def arm(self) -> str:
         """What runs that differ in their seed alone have in common."""
-        name = str(self.config["name"])
-        return self.algo if name == "run" else f"{self.algo} {name}"
+        name = re.sub(r"[-_ ]*seed[-_ ]?\d+$", "", str(self.config["name"]))
+        return self.algo if name in ("", "run", self.algo) else f"{self.algo} {name}"
 
     @property
     def label(self) -> str:

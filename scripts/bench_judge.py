@@ -53,10 +53,12 @@ def plain(program: str, given: str) -> str:
 def by_subprocess(jobs: Sequence[Job], slots: int) -> int:
     """How many tests pass."""
 
-    def one(pair: tuple[str, StdioTest]) -> bool:
-        return same_output(plain(pair[0], pair[1].stdin), pair[1].stdout, unordered=False, comparison="strict")
+    def one(pair: tuple[Job, StdioTest]) -> bool:
+        job, test = pair
+        out = plain(job.program, test.stdin)
+        return same_output(out, test.stdout, unordered=job.unordered, comparison="strict")
 
-    pairs = [(job.program, test) for job in jobs for test in job.tests if isinstance(test, StdioTest)]
+    pairs = [(job, test) for job in jobs for test in job.tests if isinstance(test, StdioTest)]
     with ThreadPoolExecutor(slots) as pool:
         return sum(pool.map(one, pairs))
 

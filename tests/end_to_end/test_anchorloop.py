@@ -61,14 +61,15 @@ def test_a_run_killed_in_every_phase_ends_as_an_unbroken_one(tmp_path: Path, cac
     whole = Launch(tmp_path / "whole", SHORT, cache)
     assert whole.wait(1200) == 0, whole.console()[-3000:]
     broken = tmp_path / "broken"
-    for stage, iteration in (("curriculum", 1), ("executor", 1), ("curriculum", 2), ("executor", 2)):
+    phases = (("curriculum", 1), ("anchor", 1), ("executor", 1), ("curriculum", 2), ("pool", 2), ("executor", 2))
+    for stage, iteration in phases:
         launch = Launch(broken, [*SHORT, "resume=auto"], cache)
         deadline = time.monotonic() + 600
         while time.monotonic() < deadline and launch.process.poll() is None:
             place = position_of(broken)
             if (place.get("stage"), place.get("iteration")) == (stage, iteration):
                 break
-            time.sleep(0.05)
+            time.sleep(0.01)
         assert launch.process.poll() is None, launch.console()[-3000:]
         launch.kill()
     last = Launch(broken, [*SHORT, "resume=auto"], cache)

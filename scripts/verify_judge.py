@@ -22,7 +22,7 @@ from selfplay.sandbox.judge import values
 from selfplay.sandbox.judge.cases import CallTest, StdioTest
 from selfplay.sandbox.judge.compare import same_output
 from selfplay.sandbox.judge.harness import call_program, written
-from selfplay.sandbox.judge.judge import Job, Judge
+from selfplay.sandbox.judge.judge import Job, Judge, JudgeError
 from selfplay.sandbox.python.result import Ending
 
 SWAPS: dict[type, type] = {
@@ -137,7 +137,11 @@ def scicode_file(path: Path, judge: Judge) -> None:
         counts["no target"] += len(task.hidden) - len(tests)
         if not tests:
             continue
-        verdict = judge.judge(task.reference, tests, stop=False)
+        try:
+            verdict = judge.judge(task.reference, tests, stop=False)
+        except JudgeError as error:
+            counts[f"a broken test: {error}"] += 1
+            continue
         for result in verdict.results:
             counts[f"{result.outcome}" + (f": {result.detail[:90]}" if result.detail else "")] += 1
         broken = judge.judge(f"def {task.function}(*a, **k): return None", tests)

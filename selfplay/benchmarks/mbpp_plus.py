@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gzip
 import json
 from collections.abc import Iterator, Mapping
@@ -41,7 +42,9 @@ def problem_of(record: Mapping[str, Any]) -> CallProblem:
     plus = json.loads(plus) if isinstance(plus, str) else plus
     solution, prompt = str(record["canonical_solution"]), str(record["prompt"])
     alone = f"def {record['entry_point']}" in solution
-    inputs = [*record["base_input"], *(plus or [])]
+    examples = _examples(str(record.get("assertion") or ""), str(record["entry_point"]))
+    inputs = [[*map(_shaped, arguments, examples)] if len(arguments) == len(examples) else arguments
+              for arguments in (*record["base_input"], *(plus or []))]  # fmt: skip
     return CallProblem(
         task_id=str(record["task_id"]),
         prompt=prompt,
@@ -49,3 +52,33 @@ def problem_of(record: Mapping[str, Any]) -> CallProblem:
         reference=solution if alone else prompt + solution,
         inputs=tuple(tuple(arguments) for arguments in inputs),
     )
+
+
+def _examples(assertion: str, function: str) -> list[Any]:
+    """The arguments of the first call of the function in a problem's own assertions; [] where they are no literals."""
+    try:
+        for node in ast.walk(ast.parse(assertion)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
+                return [ast.literal_eval(argument) for argument in node.args]
+    except (SyntaxError, ValueError):
+        return []
+    return []
+
+
+def _shaped(value: Any, example: Any) -> Any:
+    """A value with the types that JSON has lost: tuples, sets and complex numbers, as the example has them."""
+    if isinstance(value, list) and isinstance(example, list | tuple | set | frozenset):
+        inner = [one for one in example if isinstance(one, list | tuple | set | frozenset)]
+        deeper = inner[0] if inner else example if isinstance(example, tuple) else None
+        made = [_shaped(one, deeper) if isinstance(one, list) else _shaped(one, _first(example)) for one in value]
+        return made if isinstance(example, list) else type(example)(made)
+    if isinstance(value, str) and isinstance(example, int | float | complex):
+        try:
+            return complex(value)
+        except ValueError:
+            return value
+    return value
+
+
+def _first(example: Any) -> Any:
+    return next(iter(example), None)

@@ -70,10 +70,16 @@ def function_of(header: str) -> str:
 
 
 def _definitions(source: str, function: str) -> str:
-    """The statements of a test that neither assert anything nor call the function."""
-    kept = [node for node in ast.parse(source).body if not isinstance(node, ast.Assert)]
-    calls = [any(isinstance(n, ast.Name) and n.id == function for n in ast.walk(node)) for node in kept]
-    return "".join(ast.unparse(node) + "\n" for node, calling in zip(kept, calls, strict=True) if not calling)
+    """The statements of a test that assert nothing and need no call of the function, not even in a roundabout way."""
+    kept, gone = "", {function}
+    for node in ast.parse(source).body:
+        used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        if isinstance(node, ast.Assert) or used & gone:
+            gone |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            gone |= {n.name for n in ast.walk(node) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+        else:
+            kept += ast.unparse(node) + "\n"
+    return kept
 
 
 def target_program(source: str) -> str:

@@ -128,6 +128,19 @@ def test_rejections_have_a_reason(reason: Reason, script: Any, judge: Judge, tmp
     assert len(attempt.repairs) == (3 if reason is Reason.UNFAITHFUL else 0)
 
 
+def test_broken_tests_of_a_seed_and_of_a_proposal_are_named(judge: Judge, tmp_path: Path) -> None:
+    broken = (AssertTest("mean", "x = nobody_knows\nassert mean(x) == 1"),)
+    sound, unsound = evolve(judge, tmp_path, seed(), seed(task_id="broken", hidden=broken))
+    assert unsound.unsound.startswith("a test is broken: a test fails before it calls mean: NameError")
+    assert len(sound.evolved) == 1
+    tests = "\n".join(
+        f"```python\ny = [{i}, 2]\nif spread(y) > 0 and target > 9:\n    z = nobody\nassert spread(y) == target\n```"
+        for i in range(6)
+    )
+    (lineage,) = evolve(judge, tmp_path / "2", write=lambda c, n: written(tests=tests))
+    assert lineage.memory.attempts[0].reason is not None
+
+
 def test_evolved_functions_are_released_in_scicode_s_format(judge: Judge, tmp_path: Path) -> None:
     lineages = evolve(judge, tmp_path)
     manifest = write_release(

@@ -154,6 +154,27 @@ def test_evalplus_solutions_stand_alone_or_continue_their_prompt() -> None:
         assert [names["add"](*given) for given in problem.inputs] == [3, 7][:inputs]
 
 
+@pytest.mark.parametrize(
+    ("assertion", "given", "expected"),
+    [
+        ("assert f([5, 6], (9, 10)) == 1", [[1, 2], [3]], ([1, 2], (3,))),
+        ("assert f((4, (7, (2, 4)), 6)) == 1", [[1, [2, [3]], 4]], ((1, (2, (3,)), 4),)),
+        ("assert f([(1, 2), (3, 4)]) == 1", [[[5, 6], [7]]], ([(5, 6), (7,)],)),
+        ("assert f({1, 2}) == 1", [[3, 3]], ({3},)),
+        ("import math\nassert math.isclose(f(0, 1j), 1.5)", ["2", "1j"], (2 + 0j, 1j)),
+        ("assert f('a', [1]) == 1", ["1j", [2]], ("1j", [2])),
+        ("assert f(x) == 1", [[1]], ([1],)),  # no literals: as the file has it
+        ("not python", [[1]], ([1],)),
+    ],
+)
+def test_evalplus_inputs_get_back_the_types_that_json_has_lost(assertion: str, given: Any, expected: Any) -> None:
+    record = {"task_id": "1", "prompt": "", "entry_point": "f", "canonical_solution": "def f(*a): pass"}
+    record |= {"base_input": [given], "plus_input": [], "assertion": assertion}
+    (found,) = mbpp_plus.problem_of(record).inputs
+    assert found == expected
+    assert list(map(type, found)) == list(map(type, expected))
+
+
 # ---------------------------------------------------------------- SciCode
 
 SCICODE: dict[str, Any] = {

@@ -25,7 +25,7 @@ from selfplay.benchmarks import scicode
 from selfplay.benchmarks.code_task import CodeTask
 from selfplay.curriculum.contamination import Contamination
 from selfplay.sandbox.judge.cases import AssertTest
-from selfplay.sandbox.judge.judge import Judge
+from selfplay.sandbox.judge.judge import Judge, JudgeError
 
 T = TypeVar("T")
 
@@ -137,10 +137,16 @@ class Evolution:
         if seed.function and self.config.proposer == "problem_centric":
             lineage.unsound = "problem_centric takes programs that read standard input"
             return
-        first, second = [
-            await asyncio.to_thread(self.judge.judge, seed.reference, seed.tests, unordered=seed.unordered, stop=False)
-            for _ in range(2)
-        ]
+        try:
+            first, second = [
+                await asyncio.to_thread(
+                    self.judge.judge, seed.reference, seed.tests, unordered=seed.unordered, stop=False
+                )
+                for _ in range(2)
+            ]
+        except JudgeError as error:
+            lineage.unsound = f"a test is broken: {error}"
+            return
         if not first.passed or not second.passed:
             stable = [r.outcome for r in first.results] == [r.outcome for r in second.results]
             bad = first if not first.passed else second

@@ -17,7 +17,7 @@ from selfplay.algos.benchevolver.replies import Unreadable, code_blocks, last_co
 from selfplay.benchmarks import scicode
 from selfplay.benchmarks.code_task import CodeTask
 from selfplay.sandbox.judge.cases import AssertTest
-from selfplay.sandbox.judge.judge import Job
+from selfplay.sandbox.judge.judge import Job, JudgeError
 
 
 class FunctionProposer(Asking):
@@ -64,7 +64,10 @@ class FunctionProposer(Asking):
         return task
 
     async def _passes(self, program: str, task: CodeTask) -> bool:
-        return (await asyncio.to_thread(self.judge.judge, program, task.tests)).passed
+        try:
+            return (await asyncio.to_thread(self.judge.judge, program, task.tests)).passed
+        except JudgeError as error:
+            raise Rejected(Reason.NO_TESTS, f"a test is broken: {error}") from error
 
     async def _faithful(self, task: CodeTask, request: Request) -> CodeTask:
         """The task, its statement revised until a solver who sees nothing else passes enough. Raises Rejected."""

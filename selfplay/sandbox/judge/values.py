@@ -3,8 +3,10 @@
 The source of this module is a part of the programs that the judge runs, so it imports nothing of ours.
 """
 
+import collections
 import json
 
+TABLES = (dict, collections.Counter, collections.OrderedDict, collections.defaultdict)  # all equal to a plain one
 PLAIN = (int, float, str, bool, type(None))
 
 
@@ -21,7 +23,7 @@ def encode(value):  # type: ignore[no-untyped-def]
         return [encode(one) for one in value]
     if kind in (tuple, set, frozenset):
         return {kind.__name__: [encode(one) for one in value]}
-    if kind is dict:
+    if kind in TABLES:
         return {"dict": [[encode(key), encode(one)] for key, one in value.items()]}
     if kind.__module__ == "numpy" and hasattr(value, "dtype"):
         if value.dtype.kind not in "biufcSU":

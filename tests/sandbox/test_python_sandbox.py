@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -70,6 +71,17 @@ def target() -> Iterator[Host]:
 def test_a_program_ends_as_in_an_interpreter_of_its_own(either: PythonSandbox, program: str) -> None:
     result = either.run(program)
     assert (result.ending, result.stdout.strip()) == (Ending.FINISHED, "late"), result.stderr
+
+
+def test_hashes_and_orders_are_the_same_in_every_process() -> None:
+    """A task whose reference prints a set of words would else not be deterministic."""
+    program = "import random\nprint(hash('word'), {'one', 'two', 'three', 'four'}, random.random())"
+    seen = set()
+    for backend in PYTHON_BACKENDS:
+        for _ in range(3 if backend == "zygote" or shutil.which("bwrap") else 0):
+            with contextlib.closing(PythonSandbox(PythonConfig(backend=backend, slots=1))) as sandbox:
+                seen.add(sandbox.run(program).stdout)
+    assert len(seen) == 1
 
 
 def test_a_program_prints_and_reads(either: PythonSandbox) -> None:

@@ -119,4 +119,4 @@ class Bubblewrap:
         command += ["--ro-bind", str(here), _GUARD, "--dir", TMP, "--remount-ro", "/"]
         for name, value in ENVIRONMENT.items():
             command += ["--setenv", name, value]
-        return [*command, "--", interpreter, "-I", "-S", "-B", "-c", _BOOT]
+        return [*command, "--", interpreter, "-P", "-s", "-S", "-B", "-c", _BOOT]

@@ -17,6 +17,7 @@ from selfplay.sandbox.python.result import Ending, RunResult, SandboxError
 
 START_S = 30.0  # imports of packages included
 GRACE_S = 5.0  # beyond a run's own wall clock, for a machine that is busy
+# Read by the interpreter, so it is not started with -I: sets and hashes come in one order, in every slot and every run.
 ENVIRONMENT = {
     "HOME": "/tmp",
     "LANG": "C.UTF-8",
@@ -65,7 +66,7 @@ class Slot:
         self._staging = tempfile.mkdtemp(prefix="selfplay-sandbox-")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         package = Path(__file__).resolve().parents[3]
-        boot = [sys.executable, "-I", "-S", "-B", "-c", _BOOT.format(str(package))]
+        boot = [sys.executable, "-P", "-s", "-S", "-B", "-c", _BOOT.format(str(package))]
         with theirs:
             self._process = subprocess.Popen(
                 [*boot, json.dumps({**self.settings, "staging": self._staging})],

@@ -49,14 +49,14 @@ if name != "-":
 if mode == "deaf":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if mode == "parent":
-    command = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
+    command = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
     child = subprocess.Popen(command, env={}, start_new_session=True)
     print(child.pid, end=" ")
 print("ready", flush=True)
 if mode == "leave":
     sys.stdin.read()
     os._exit(0)
-time.sleep(60)
+time.sleep(600)
 """
 
 # A driver: guard first, then three workers; prints the numbers of guard and workers and does what it is told.
@@ -81,7 +81,7 @@ if manner == "exit":
 if manner == "finish":
     print(guard.finish(grace_s=0.2).describe(), flush=True)
     sys.exit(0)
-time.sleep(60)
+time.sleep(600)
 """
 
 

@@ -154,18 +154,20 @@ def escape_name(path: Path) -> str:
 
 def _evolved(run: Run) -> str:
     """BenchEvolver's accepted tasks with their lineage."""
+    from selfplay.benchmarks import livecodebench
     from selfplay.reporting.page import folded
 
     entries = []
     for path in sorted((run.path / "rounds").glob("*/evolved.jsonl")):
         for record in run.jsonl(str(path.relative_to(run.path))):
-            lineage = record["lineage"]
+            task = livecodebench.task_of(record)
+            lineage = task.source["lineage"]
             head = (
-                f"{record['question_id']}: {lineage['family']}; accuracy {lineage['accuracy_of_seed']:.2f} to"
+                f"{task.task_id}: {lineage['family']}; accuracy {lineage['accuracy_of_seed']:.2f} to"
                 f" {lineage['accuracy']:.2f}"
             )
             parts = [("parent", lineage["parent"]), ("idea", lineage["idea"])]
-            parts += [("statement", record["question_content"]), ("reference", record["reference_solution"])]
+            parts += [("statement", task.statement), ("reference", task.reference)]
             entries.append(folded(head, parts))
     return gathered(f"{len(entries)} tasks", entries[:200])
 

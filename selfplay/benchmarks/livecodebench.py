@@ -18,6 +18,9 @@ from selfplay.sandbox.judge.cases import CallTest, StdioTest, Test
 
 MAX_TESTS_MIB = 512  # of one problem's tests, unpacked: the largest published ones take about 200
 OWN = ("question_id", "question_content", "public_test_cases", "private_test_cases", "starter_code", "difficulty")
+FIELDS = (*OWN, "question_title", "platform", "contest_id", "contest_date", "metadata")  # the loader takes no others
+PLATFORMS, DIFFICULTIES = ("leetcode", "codeforces", "atcoder"), ("easy", "medium", "hard")
+HERE = "selfplay"  # the key of `metadata` for what LiveCodeBench has no field for
 OURS = ("reference_solution", "unordered")  # fields that LiveCodeBench does not have
 
 
@@ -72,18 +75,21 @@ def task_of(record: Mapping[str, Any]) -> CodeTask:
     """A problem. Raises KeyError for a missing field and ValueError for one that cannot be read."""
     metadata = record.get("metadata") or "{}"
     metadata = json.loads(metadata) if isinstance(metadata, str) else dict(metadata)
+    ours = metadata.pop(HERE, {})
     function = str(metadata.get("func_name") or "")
+    source = {key: value for key, value in record.items() if key not in (*OWN, *OURS, "metadata")}
+    source |= {"metadata": metadata} if metadata else {}
     return CodeTask(
         task_id=str(record["question_id"]),
         statement=str(record["question_content"]),
         public=_tests(record["public_test_cases"], function, "public_test_cases"),
         hidden=_tests(record["private_test_cases"], function, "private_test_cases"),
-        reference=str(record.get("reference_solution") or ""),
+        reference=str(record.get("reference_solution") or ours.get("reference_solution") or ""),
         function=function,
         starter_code=str(record.get("starter_code") or ""),
-        unordered=bool(record.get("unordered", False)),
-        difficulty=str(record.get("difficulty") or ""),
-        source={key: value for key, value in record.items() if key not in (*OWN, *OURS)},
+        unordered=bool(record.get("unordered", ours.get("unordered", False))),
+        difficulty=str(ours.get("difficulty") or record.get("difficulty") or ""),
+        source=source | ours.get("source", {}),
     )
 
 
@@ -109,25 +115,46 @@ def _test(case: Mapping[str, str], function: str) -> Test:
 
 
 def record_of(task: CodeTask, *, packed: bool = False) -> dict[str, Any]:
-    """The record that LiveCodeBench's loader takes, with two fields of ours beside its own."""
-    metadata = task.source.get("metadata") or "{}"
+    """The record that LiveCodeBench's loader takes: its fields, platforms and difficulties, and no others.
+
+    What it has no place for goes into `metadata`, under one key of ours.
+    """
     hidden = json.dumps([_case(test) for test in task.hidden], ensure_ascii=False)
+    platform, metadata = str(task.source.get("platform", "")), dict(_object(task.source.get("metadata")))
+    if task.function:
+        metadata["func_name"] = task.function
+    ours: dict[str, Any] = {"reference_solution": task.reference, "unordered": task.unordered}
+    ours |= {"difficulty": task.difficulty} if task.difficulty not in DIFFICULTIES else {}
+    more = {key: value for key, value in task.source.items() if key not in FIELDS}
+    more |= {"platform": platform} if platform and platform not in PLATFORMS else {}
+    ours |= {"source": more} if more else {}
     return {
-        "question_title": task.task_id,
-        "platform": "selfplay",
-        "contest_id": "",
-        "contest_date": "1970-01-01T00:00:00",
-        **task.source,
+        "question_title": str(task.source.get("question_title", task.task_id)),
         "question_content": task.statement,
+        "platform": platform if platform in PLATFORMS else PLATFORMS[0] if task.function else PLATFORMS[2],
         "question_id": task.task_id,
+        "contest_id": str(task.source.get("contest_id", "")),
+        "contest_date": str(task.source.get("contest_date", "1970-01-01T00:00:00")),
         "starter_code": task.starter_code,
-        "difficulty": task.difficulty,
+        "difficulty": _difficulty(task.difficulty),
         "public_test_cases": json.dumps([_case(test) for test in task.public], ensure_ascii=False),
         "private_test_cases": pack(hidden) if packed else hidden,
-        "metadata": metadata if isinstance(metadata, str) else json.dumps(metadata),
-        "reference_solution": task.reference,
-        "unordered": task.unordered,
+        "metadata": json.dumps({**metadata, HERE: ours}, ensure_ascii=False),
     }
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return json.loads(value) if isinstance(value, str) and value else dict(value or {})
+
+
+def _difficulty(text: str) -> str:
+    """One of LiveCodeBench's; a number is a share of wrong attempts, and thirds of it are easy, medium and hard."""
+    if text in DIFFICULTIES:
+        return text
+    try:
+        return DIFFICULTIES[min(2, int(3 * float(text)))] if 0.0 <= float(text) <= 1.0 else "medium"
+    except ValueError:
+        return "medium"
 
 
 def _case(test: Test) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from selfplay.benchmarks import livecodebench
 from selfplay.reporting.figures import COLOURS, Figure, bars, canvas, finish, lines, present
 from selfplay.reporting.runs import Run
 
@@ -56,7 +57,7 @@ def _lineages(run: Run) -> Figure | None:
     lines_: dict[str, dict[int, float]] = {}
     for path in sorted((run.path / "rounds").glob("*/evolved.jsonl")):
         for record in run.jsonl(str(path.relative_to(run.path))):
-            lineage = record["lineage"]
+            lineage = livecodebench.task_of(record).source["lineage"]
             line = lines_.setdefault(f"{path.parent.name} {lineage['seed']}", {0: lineage["accuracy_of_seed"]})
             line[lineage["generation"]] = lineage["accuracy"]
     if not lines_:

@@ -64,8 +64,10 @@ def test_evolved_tasks_load_and_pass_their_own_tests(lineages: list[Lineage], ju
     assert judge.judge(task.reference, task.tests).passed
     record = json.loads((tmp_path / "evolved.jsonl").read_text())
     assert record["platform"] == "atcoder"  # LiveCodeBench's loader knows its platforms only
-    assert record["lineage"]["seed"] == "first"
-    assert record["lineage"]["accuracy"] == 0.4
+    assert record["difficulty"] == "medium"  # 0.6 of the attempts fail
+    assert set(record) == set(livecodebench.FIELDS)  # its loader takes no others
+    assert (task.source["lineage"]["seed"], task.source["lineage"]["accuracy"]) == ("first", 0.4)
+    assert task.difficulty == "0.600"
 
 
 def test_the_manifest_counts(lineages: list[Lineage], tmp_path: Path) -> None:

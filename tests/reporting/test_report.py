@@ -16,9 +16,12 @@ import pytest
 import yaml
 
 from selfplay import report
+from selfplay.benchmarks import livecodebench
+from selfplay.benchmarks.code_task import CodeTask
 from selfplay.curriculum.config import CurriculumConfig, NoveltyConfig
 from selfplay.curriculum.curriculum import Curriculum
 from selfplay.curriculum.roots import Root
+from selfplay.sandbox.judge.cases import StdioTest
 
 SCORE = {"before": [0.2, 0.15, 0.25], "after": [0.5, 0.45, 0.55]}
 
@@ -97,7 +100,8 @@ def benchevolver(folder: Path, seed: int = 0) -> Path:
     path = run_dir(folder, "benchevolver", [{"phase": "seed", "reward": 0.1}] * 3, seed, iterations=[row])
     lineage = {"seed": "s", "parent": "s", "generation": 1, "family": "sort", "idea": "order"}
     lineage |= {"accuracy_of_seed": 1.0, "accuracy": 0.4}
-    record = {"question_id": "s.e1", "question_content": "Sort & print.", "reference_solution": "x", "lineage": lineage}
+    task = CodeTask("s.e1", "Sort & print.", (), (StdioTest("1\n", "1\n"),), "x", source={"lineage": lineage})
+    record = livecodebench.record_of(task)
     (path / "rounds" / "001").mkdir(parents=True)
     (path / "rounds" / "001" / "evolved.jsonl").write_text(json.dumps(record) + "\n")
     return path

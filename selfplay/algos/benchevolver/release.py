@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,10 @@ RUBRIC_TOKENS = 2048
 
 
 def evolved_record(evolved: Evolved, seed: CodeTask) -> dict[str, Any]:
-    """A record in LiveCodeBench's format; `lineage` and the seed's platform and date are kept beside its own fields."""
-    record = livecodebench.record_of(evolved.task)
+    """A record in LiveCodeBench's format, the seed's platform and date inherited; `lineage` is in its metadata."""
     inherited = {key: seed.source[key] for key in ("platform", "contest_date", "contest_id") if key in seed.source}
-    return record | inherited | {"question_title": evolved.task.task_id, "lineage": evolved.to_dict()}
+    source = {**inherited, "question_title": evolved.task.task_id, "lineage": evolved.to_dict()}
+    return livecodebench.record_of(replace(evolved.task, source=source))
 
 
 def scientific(task: CodeTask) -> bool:

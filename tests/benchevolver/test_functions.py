@@ -133,12 +133,17 @@ def test_broken_tests_of_a_seed_and_of_a_proposal_are_named(judge: Judge, tmp_pa
     sound, unsound = evolve(judge, tmp_path, seed(), seed(task_id="broken", hidden=broken))
     assert unsound.unsound.startswith("a test is broken: a test fails before it calls mean: NameError")
     assert len(sound.evolved) == 1
-    tests = "\n".join(
-        f"```python\ny = [{i}, 2]\nif spread(y) > 0 and target > 9:\n    z = nobody\nassert spread(y) == target\n```"
+    # Its target can be had, and then it fails before it calls anything: the stand-in has no attributes.
+    blocks = "\n".join(
+        f"```python\nspread.__code__.co_code[{i}]\nspread.extra\nassert spread([{i}, 2]) == target\n```"
         for i in range(6)
     )
-    (lineage,) = evolve(judge, tmp_path / "2", write=lambda c, n: written(tests=tests))
-    assert lineage.memory.attempts[0].reason is not None
+    program = f"{SPREAD}\nspread.extra = 1"
+    script = {"mutate": lambda c, n: mutated(program), "write": lambda c, n: written(tests=blocks)}
+    (lineage,) = evolve(judge, tmp_path / "2", **script)
+    (attempt,) = lineage.memory.attempts
+    assert attempt.reason is Reason.NO_TESTS
+    assert attempt.detail.startswith("a test is broken: a test fails before it calls spread: AttributeError")
 
 
 def test_evolved_functions_are_released_in_scicode_s_format(judge: Judge, tmp_path: Path) -> None:

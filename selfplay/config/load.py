@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,20 @@ from selfplay.runs.resume import combine, saved_overrides
 
 _WANTED = {int: "a whole number", float: "a number", bool: "true or false", str: "text", list: "a list"}
 
-OPEN_SECTIONS = ("algo.eval.more.", "algo.endpoints.")  # their names are the user's own
+OPEN_SECTIONS = ("algo.eval.more.", "algo.endpoints.", "data.revision.")  # their names are the user's own
+
+
+@dataclass(frozen=True)
+class Root:
+    """What a command composes: a file of `conf/`, its dataclass, the groups it has, and what is wrong with a value."""
+
+    file: str
+    kind: type
+    groups: Sequence[str]
+    problems: Callable[[Any], list[str]]
+
+
+TRAIN = Root("config", Config, GROUPS, problems)
 
 
 def conf_dir() -> Path:
@@ -50,18 +63,29 @@ def load_config(overrides: Sequence[str]) -> Config:
     Raises:
         ConfigError: the first problem found, as one line.
     """
+    config = load_root(overrides, TRAIN)
+    assert isinstance(config, Config)
+    return config
+
+
+def load_root(overrides: Sequence[str], root: Root) -> Any:
+    """Compose and check the settings of a command: an object of `root.kind`.
+
+    Raises:
+        ConfigError: the first problem found, as one line.
+    """
     parsed = parse(overrides)
     for override in parsed:
-        _check_form(override)
-    composed = _compose(parsed)
+        _check_form(override, root)
+    composed = _compose(parsed, root)
     try:
         config = OmegaConf.to_object(composed)
     except MissingMandatoryValue as error:
         raise ConfigError(f"{error.full_key}: no value is given") from error
     except (OmegaConfBaseException, ValueError, TypeError) as error:
         raise ConfigError(_message(error)) from error
-    assert isinstance(config, Config)
-    found = problems(config)
+    assert isinstance(config, root.kind)
+    found = root.problems(config)
     if found:
         raise ConfigError(with_nearest(one_line(found[0])))
     return config
@@ -85,18 +109,17 @@ def parse(overrides: Sequence[str]) -> list[Override]:
     return parsed
 
 
-def _check_form(override: Override) -> None:
+def _check_form(override: Override, root: Root) -> None:
     """What Hydra would let pass, or say too late: sweeps, added and removed settings, unknown members of groups."""
     key, given = override.key_or_group, _given(override)
     if override.is_sweep_override():
-        raise ConfigError(
-            f"{key}: {given!r} is a sweep over several values; add --multirun, or quote it if it is one value"
-        )
+        more = "add --multirun, or quote it if it is one value" if root is TRAIN else "quote it if it is one value"
+        raise ConfigError(f"{key}: {given!r} is a sweep over several values; {more}")
     if _is_open(key) and not override.is_delete():
         return
     if override.is_add() or override.is_force_add() or override.is_delete():
         raise ConfigError(f"{override.input_line}: settings are neither added nor removed here; write {key}=value")
-    if key in GROUPS and override.package is None:
+    if key in root.groups and override.package is None:
         optional = key == "experiment" and override.value() is None
         if not optional and override.value() not in group_options(key):
             raise unknown_option(key, given, group_options(key))
@@ -133,22 +156,22 @@ def to_yaml(config: Config) -> str:
     return OmegaConf.to_yaml(OmegaConf.structured(config), resolve=True)
 
 
-def _compose(parsed: Sequence[Override]) -> DictConfig:
+def _compose(parsed: Sequence[Override], root: Root) -> DictConfig:
     register()
     overrides = [_line(override) for override in parsed]
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            return compose("config", overrides=overrides)
+            return compose(root.file, overrides=overrides)
     except (HydraException, OmegaConfBaseException, ValueError) as error:
-        raise _explain(error, parsed) from error
+        raise _explain(error, parsed, root) from error
 
 
-def _explain(error: Exception, parsed: Sequence[Override]) -> ConfigError:
+def _explain(error: Exception, parsed: Sequence[Override], root: Root) -> ConfigError:
     """The one line for a composition that failed: goes through the overrides one by one, then takes Hydra's word."""
-    known = _known_settings(parsed)
+    known = _known_settings(parsed, root)
     for override in parsed:
         key = override.key_or_group
-        if not known or key in GROUPS or key.split(".")[0] == "hydra" or _is_open(key):
+        if not known or key in root.groups or key.split(".")[0] == "hydra" or _is_open(key):
             continue
         if any(name.startswith(key + ".") for name in known):
             return ConfigError(f"{key}: {_given(override)!r} is not allowed; it is a section with settings of its own")
@@ -170,12 +193,12 @@ def _given(override: Override) -> str:
     return str(override.input_line).partition("=")[2]
 
 
-def _known_settings(parsed: Sequence[Override]) -> dict[str, Any]:
+def _known_settings(parsed: Sequence[Override], root: Root) -> dict[str, Any]:
     """All settings that the chosen members have, with their defaults: composed again from the choices alone."""
-    choices = [override for override in parsed if override.key_or_group in GROUPS]
+    choices = [override for override in parsed if override.key_or_group in root.groups]
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            composed = compose("config", overrides=[str(override.input_line) for override in choices])
+            composed = compose(root.file, overrides=[str(override.input_line) for override in choices])
         return dict(leaves(OmegaConf.to_object(composed)))
     except (HydraException, OmegaConfBaseException):
         return {}

@@ -15,6 +15,7 @@ from selfplay.algos.ancora.config import AncoraConfig, RejectionConfig
 from selfplay.algos.benchevolver.config import BenchEvolverConfig
 from selfplay.backbones.config import BackboneConfig
 from selfplay.engine.config import ClusterConfig
+from selfplay.evaluation.config import EvaluateConfig
 from selfplay.runs.config import LoggingConfig
 from selfplay.sandbox.config import DafnyConfig, DafnyLiteConfig, JudgeConfig, PythonConfig, VerusConfig
 
@@ -78,6 +79,7 @@ def register() -> None:
     """Give Hydra the dataclasses, so that every override is checked against them. Does its work once."""
     store = ConfigStore.instance()
     store.store(name="schema", node=Config)
+    store.store(name="evaluate_schema", node=EvaluateConfig)
     for group, members in SCHEMAS.items():
         for name, node in members.items():
             structured = OmegaConf.structured(node)

@@ -16,10 +16,10 @@ PROVERS = ("dafny", "dafny_lite", "verus")
 
 def problems(config: Config) -> list[str]:
     """Everything wrong with `config`, as `full.key: reason`; empty if it can run."""
-    return [*_own_checks(config, ""), *_across(config)]
+    return [*own_checks(config), *_across(config)]
 
 
-def _own_checks(node: Any, prefix: str) -> Iterator[str]:
+def own_checks(node: Any, prefix: str = "") -> Iterator[str]:
     """What the `check()` of each dataclass raises, outermost first, with the key made full."""
     if hasattr(node, "check"):
         try:
@@ -29,7 +29,7 @@ def _own_checks(node: Any, prefix: str) -> Iterator[str]:
     for item in fields(node):
         value = getattr(node, item.name)
         if is_dataclass(value):
-            yield from _own_checks(value, f"{prefix}{item.name}.")
+            yield from own_checks(value, f"{prefix}{item.name}.")
 
 
 def _across(config: Config) -> Iterator[str]:

@@ -109,6 +109,13 @@ class AnswerJudge:
             return whole[0] == whole[1]
         return self._ask(("equal", first, second), {"equal": [first, second]}, "equal")
 
+    def same(self, gold: str, answer: str) -> bool:
+        """Whether an answer of any kind (a number, an expression, an interval, a set, a word) means what `gold` does.
+
+        Not symmetric: what the gold answer is decides how the other one is read.
+        """
+        return self._ask(("same", gold, answer), {"same": [gold, answer]}, "same")
+
     def classes(self, answers: Sequence[str | None]) -> list[str | None]:
         """For every answer the one that stands for all equal to it; None for an invalid or missing one.
 

@@ -2,6 +2,7 @@
 
     {"parse": "\\\\frac{1}{2}"} -> {"number": true}          does the text parse as one finite real number?
     {"equal": ["1/2", "0.5"]}   -> {"equal": true}           by math-verify
+    {"same": ["(1,2]", "(1,2]"]} -> {"same": true}            the same of answers that need not be numbers
 
 It has no clock of its own: a question that takes too long ends with the process.
 """
@@ -41,10 +42,13 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
     try:
         if "parse" in question:
             return {"number": is_number(question["parse"])}
+        if "same" in question:
+            gold, given = map(parsed, question["same"])
+            return {"same": bool(gold) and bool(given) and bool(verify(gold, given, timeout_seconds=None))}
         first, second = question["equal"]
         return {"equal": bool(verify(parsed(first), parsed(second), timeout_seconds=None))}
     except Exception as error:
-        return {"number": False, "equal": False, "error": f"{type(error).__name__}: {error}"}
+        return {"number": False, "equal": False, "same": False, "error": f"{type(error).__name__}: {error}"}
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from selfplay.algos.anchorloop.config import RolloutSizes
 from selfplay.algos.anchorloop.prompts import CODE_CLOSE, OUTPUT_CLOSE, OUTPUT_OPEN, code_to_run
@@ -16,6 +16,14 @@ from selfplay.engine.episode import Row, Sample, Sampler
 from selfplay.sandbox.python.result import Ending, PythonRunner, RunResult
 
 CHARACTERS_A_TOKEN = 8  # more than any text has on average: cut to this before the tokenizer sees it
+
+
+class Codec(Protocol):
+    """What counts tokens and cuts by them."""
+
+    def encode(self, text: str) -> list[int]: ...
+
+    def decode(self, token_ids: Sequence[int]) -> str: ...
 
 
 @dataclass
@@ -97,7 +105,7 @@ async def respond(
         out.take_output(ids, text)
 
 
-def shown(result: RunResult, sampler: Sampler, limit: int) -> str:
+def shown(result: RunResult, codec: Codec, limit: int) -> str:
     """What the model sees of a run: its output, then how it failed if it did, cut at `limit` tokens."""
     text = result.stdout.strip()[: limit * CHARACTERS_A_TOKEN]
     if result.ending is Ending.TIMEOUT:
@@ -105,7 +113,7 @@ def shown(result: RunResult, sampler: Sampler, limit: int) -> str:
     elif result.ending is not Ending.FINISHED:
         last = result.stderr.strip().splitlines()[-1:] or [f"the program was ended by signal {result.exit_code}"]
         text += "\n" + last[0][: limit * CHARACTERS_A_TOKEN]
-    ids = sampler.encode(text.strip())
-    body = text.strip() if len(ids) <= limit else sampler.decode(ids[:limit]) + " ..."
+    ids = codec.encode(text.strip())
+    body = text.strip() if len(ids) <= limit else codec.decode(ids[:limit]) + " ..."
     body = body.replace(OUTPUT_CLOSE, "< /output>").replace(OUTPUT_OPEN, "< output>")  # what it prints stays inside
     return f"\n{OUTPUT_OPEN}\n{body}\n{OUTPUT_CLOSE}\n"

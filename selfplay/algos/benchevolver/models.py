@@ -49,6 +49,7 @@ class Call:
     key: tuple[str | int, ...]
     max_tokens: int = 4096
     temperature: float = 1.0
+    top_p: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,11 @@ class Endpoint:
     async def _ask(self, call: Call) -> tuple[str, int, int, bool]:
         messages: Any = list(call.messages)
         done = await self._client.chat.completions.create(
-            model=self.config.model, messages=messages, max_tokens=call.max_tokens, temperature=call.temperature
+            model=self.config.model,
+            messages=messages,
+            max_tokens=call.max_tokens,
+            temperature=call.temperature,
+            top_p=call.top_p,
         )
         choice, usage = done.choices[0], done.usage
         if not isinstance(choice.message.content, str):
@@ -147,6 +152,9 @@ class Endpoint:
         prompt = int(usage.prompt_tokens) if usage else 0
         completion = int(usage.completion_tokens) if usage else 0
         return choice.message.content, prompt, completion, choice.finish_reason != "length"
+
+    async def close(self) -> None:
+        await self._client.close()
 
     def _explain(self, error: Exception) -> str:
         """What to say of an attempt that failed; raises EndpointRefused where another would fail just so."""

@@ -16,7 +16,7 @@ from selfplay.sandbox.judge.harness import NEEDS_A_CALL, call_program, replay_pr
 from selfplay.sandbox.python.pool import PythonSandbox
 from selfplay.sandbox.python.result import Ending, RunResult
 
-MAX_CALLS = 100  # of the function, in one test with assertions
+MAX_CALLS = 300  # of the function, in one test with assertions
 
 
 class Outcome(StrEnum):

@@ -1,0 +1,1 @@
+"""Models on benchmarks: what `python -m selfplay.evaluate` does."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _THOUGHT = re.compile(r".*</think>", re.DOTALL)
-_BOX = re.compile(r"\\f?boxed\s*\{")
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _FINAL = re.compile(r"^[ \t>*_#]*(?:Final answer|FINAL ANSWER)[ \t*_]*:[ \t*_]*(.+?)[ \t*_]*$", re.MULTILINE)
 _STATED = re.compile(r"\b(?:the|my)\s+(?:(?:final|correct|best)\s+)?answer\s+is[:\s]\s*(.+?)(?:\.\s|\.?$)", re.I | re.M)
 _HASHES = re.compile(r"^#{4}[ \t]*(.+?)[ \t]*$", re.MULTILINE)

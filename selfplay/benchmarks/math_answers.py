@@ -26,7 +26,7 @@ _WRAPPED = (
     re.compile(r"\$+(.*?)\$+"),
     re.compile(r"\\\((.*)\\\)"),
     re.compile(r"\\\[(.*)\\\]"),
-    re.compile(r"\\f?boxed\s*\{(.*)\}"),
+    re.compile(r"\\(?:boxed|fbox)\s*\{(.*)\}"),
     re.compile(r"\\(?:mathbf|boldsymbol|bm|textbf)\s*\{(.*)\}"),
     re.compile(r"\{(.*)\}"),
     re.compile(r"\*\*(.*)\*\*"),
@@ -95,9 +95,8 @@ class MathAnswers:
             return False
         if gold == answer:
             return True
-        bases = _BASED.fullmatch(gold), _BASED.fullmatch(answer)
-        if all(bases):
-            return all(_same_part(bases[0][i], bases[1][i]) for i in (1, 2))  # type: ignore[index]
+        if (wanted := _BASED.fullmatch(gold)) and (given := _BASED.fullmatch(answer)):
+            return wanted.groups() == given.groups()
         numbers = rational(gold), rational(_value(gold, answer))
         if numbers[0] is not None and numbers[1] is not None:
             return _same_number(*numbers[0], *numbers[1])
@@ -105,10 +104,6 @@ class MathAnswers:
 
     def close(self) -> None:
         self._judge.close()
-
-
-def _same_part(first: str, second: str) -> bool:
-    return first == second
 
 
 def _value(gold: str, answer: str) -> str:

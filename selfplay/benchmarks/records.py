@@ -172,6 +172,4 @@ def scicode(record: Record, place: int) -> list[Item]:
 def specification(record: Record, place: int) -> Item:
     """A specification to prove, as `python -m selfplay.algos.ancora.import_roots` writes them."""
     spec = _not_empty(_text(record, "spec"), "spec")
-    return Item(
-        _name(record, place, "name", "id"), spec, payload={"spec": spec, "language": record.get("language", "")}
-    )
+    return Item(_name(record, place, "name", "id"), spec, payload=spec)

@@ -59,9 +59,8 @@ def load(
         return Loaded(_items(benchmark, str(path), records_of(path), window), str(path), digest)
     looked = f"no {benchmark.name}.jsonl in {folder}" if folder else "data.dir is not given"
     if benchmark.hub is None:
-        raise NoData(
-            f"{benchmark.name}: {looked}, and the hub has no set that is read here; {benchmark.note}".rstrip("; ")
-        )
+        note = f"; {benchmark.note}" if benchmark.note else ""
+        raise NoData(f"{benchmark.name}: {looked}, and no set of the hub is read for it{note}")
     if offline:
         raise NoData(f"{benchmark.name}: {looked}, and {benchmark.hub.repo} is not asked for (data.hub=true asks)")
     records, found = _from_hub(benchmark, benchmark.hub, revision or "main")

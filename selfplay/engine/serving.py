@@ -45,7 +45,13 @@ def server_command(model: str, cluster: ClusterConfig, port: int, longest: int, 
     command += ["--trust-remote-code"] if trust_remote_code else []
     if cluster.device == "cpu":
         # A request's generator cannot be rewound on a CPU, which chunks of prompts need (vLLM 0.28).
-        return [*command, "--kv-cache-memory-bytes", str(rollout.kv_cache_mib * 2**20), "--no-enable-chunked-prefill"]
+        return [
+            *command,
+            "--kv-cache-memory-bytes",
+            str(rollout.kv_cache_mib * 2**20),
+            "--no-enable-chunked-prefill",
+            "--no-enable-prefix-caching",
+        ]
     replicas = max(1, cluster.ranks_per_node // rollout.tensor_parallel)
     command += ["--tensor-parallel-size", str(rollout.tensor_parallel), "--data-parallel-size", str(replicas)]
     return [*command, "--gpu-memory-utilization", str(rollout.gpu_memory_utilization)]

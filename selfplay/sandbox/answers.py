@@ -1,25 +1,31 @@
 """Which numerical answers are equal: math-verify in processes of its own, each question with a time limit.
 
-A model can write an expression that keeps sympy busy for ever. So a worker that does not answer in time is ended and
-replaced, and the question counts as "no number" or "not equal".
+A model can write an expression that keeps sympy busy for ever. So a worker that does not answer within its seconds is
+ended and replaced, and the question counts as "no number" or "not equal". The seconds are the worker's own, so that a
+busy machine makes no right answer wrong.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import os
 import queue
 import re
 import select
 import subprocess
 import sys
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from selfplay.sandbox.python.result import SandboxError
 
-START_S = 120.0  # of the imports, on a busy machine
+START_S = 15.0  # of the imports
+PATIENCE = 20  # times the limit is waited for, where the worker does not get to run
 LONGEST = 300  # characters of an answer: nothing longer is taken for a number
 REMEMBERED = 100_000
 _PLAIN = re.compile(r"[+-]?\d{1,3}(,\d{3})+|[+-]?\d{1,100}")
@@ -28,6 +34,15 @@ _PLAIN = re.compile(r"[+-]?\d{1,3}(,\d{3})+|[+-]?\d{1,100}")
 def plain_integer(text: str) -> int | None:
     """The integer that a text plainly is; most answers are, and need no library."""
     return int(text.replace(",", "")) if _PLAIN.fullmatch(text) else None
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of a processor that a process has used; infinite for one that is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return math.inf
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class _Worker:
@@ -75,8 +90,12 @@ class _Worker:
     def _line(process: subprocess.Popen[bytes], limit_s: float) -> bytes:
         """The next line, or nothing at the end of time or of the process. An answer is one short write."""
         assert process.stdout is not None
-        ready, _, _ = select.select([process.stdout], [], [], limit_s)
-        return process.stdout.readline() if ready else b""
+        spent, ends = cpu_s(process.pid), time.monotonic() + limit_s * PATIENCE
+        while time.monotonic() < ends and cpu_s(process.pid) - spent < limit_s:
+            ready, _, _ = select.select([process.stdout], [], [], limit_s / 4)
+            if ready:
+                return process.stdout.readline()
+        return b""
 
 
 class AnswerJudge:

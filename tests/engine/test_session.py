@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from selfplay.engine.episode import Sampler, Task
 from selfplay.engine.errors import RolloutFailed
+from selfplay.engine.merged_weights import merge
 from selfplay.engine.session import Session
 
 if TYPE_CHECKING:
@@ -159,6 +162,28 @@ def test_the_balancer_knows_the_only_server_by_name(session: Session) -> None:
     manager = session._trainer.llm_server_manager
     (name,) = manager.server_handles
     assert ray.get_actor(name)._actor_id == manager.get_replicas()[0].servers[0]._actor_id
+
+
+def assert_merged(state: Path, exported: Path, folder: Path, shards: int) -> None:
+    """The shards of a saved state make the weights that were exported, beside a tokenizer and a configuration."""
+    assert len(list(state.glob("model_world_size_*.pt"))) == shards
+    merge(state, folder)
+    merged, whole = load_file(folder / "model.safetensors"), load_file(exported / "model.safetensors")
+    assert set(merged) == set(whole) - {"lm_head.weight"}
+    assert all(torch.equal(merged[name], whole[name].to(merged[name].dtype)) for name in merged)
+    assert {"config.json", "tokenizer.json"} <= {path.name for path in folder.iterdir()}
+
+
+def test_a_saved_state_is_merged_into_a_model(session: Session, initial_state: Path, tmp_path: Path) -> None:
+    session.load(initial_state)
+    session.step(tasks(2), lambda rows: [1.0 - 2.0 * (i % 2) for i in range(len(rows))], lr=3e-3)
+    session.save(tmp_path / "state")
+    session.export(tmp_path / "exported")
+    assert_merged(tmp_path / "state", tmp_path / "exported", tmp_path / "merged", shards=1)
+    (shard,) = (tmp_path / "state").glob("model_world_size_*.pt")
+    shard.rename(shard.with_name("model_world_size_2_rank_1.pt"))
+    with pytest.raises(ValueError, match=r"shards of ranks \[1\], of 2"):
+        merge(tmp_path / "state", tmp_path / "again")
 
 
 def test_the_frozen_group_takes_exported_weights(session: Session, initial_state: Path, tmp_path: Path) -> None:

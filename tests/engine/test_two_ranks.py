@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_session import assert_merged
 
 from selfplay.engine.session import Session
 
@@ -31,3 +32,4 @@ def test_two_ranks_give_the_gradient_norm_of_one(session: Session, initial_state
         assert two["grad_norm"] == pytest.approx(one["grad_norm"], rel=TOLERANCE)
         assert one["grad_norm"] > 0
         assert two["pearson"] > 0.99
+    assert_merged(tmp_path / "state", tmp_path / "exported", tmp_path / "merged", shards=2)

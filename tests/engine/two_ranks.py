@@ -38,6 +38,8 @@ def main() -> None:
     try:
         session = toy_session(folder, token, ranks=ranks, frozen=False)
         (folder / "steps.json").write_text(json.dumps(steps(session)))
+        session.save(folder / "state")
+        session.export(folder / "exported")
         session.close()
     finally:
         guard.finish()

@@ -17,6 +17,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException, Vali
 import selfplay
 from selfplay.config.errors import ConfigError, one_line, unknown_key, unknown_option, with_nearest
 from selfplay.config.schema import GROUPS, RESUME_WORDS, Config, register
+from selfplay.config.tables import resolved
 from selfplay.config.validate import problems
 from selfplay.runs.files import RunDirError
 from selfplay.runs.resume import combine, saved_overrides
@@ -63,7 +64,7 @@ def load_config(overrides: Sequence[str]) -> Config:
     Raises:
         ConfigError: the first problem found, as one line.
     """
-    config = load_root(overrides, TRAIN)
+    config = load_root(resolved(parse(overrides), overrides, conf_dir() / "experiment"), TRAIN)
     assert isinstance(config, Config)
     return config
 

@@ -27,6 +27,7 @@ from rich.table import Table
 from selfplay.config.errors import ConfigError
 from selfplay.config.load import conf_dir, load_config, parse, with_saved_overrides
 from selfplay.config.schema import register
+from selfplay.config.tables import experiment_of, rows_of
 from selfplay.runs.files import to_json, write_atomic
 from selfplay.runs.summary import ExitCode, Status
 
@@ -41,6 +42,10 @@ def sweep(overrides: Sequence[str]) -> int:
         ConfigError: a job's settings are bad (checked where Hydra's own sweeper makes the jobs). Nothing was started.
     """
     parsed = parse(overrides)
+    rows = rows_of(conf_dir() / "experiment", experiment_of(parsed))
+    if rows and not any(one.key_or_group == "row" for one in parsed):
+        overrides = [*overrides, f"row={','.join(map(str, range(len(rows))))}"]
+        parsed = parse(overrides)
     jobs = expand(parsed)
     for number, job in enumerate(jobs):
         try:
@@ -55,7 +60,9 @@ def sweep(overrides: Sequence[str]) -> int:
         hydra.main(config_path=str(conf_dir()), config_name="config", version_base="1.3")(run_job)()
     finally:
         sys.argv = saved
-    return report(folder)
+    code = report(folder)
+    compare(folder)
+    return code
 
 
 def expand(parsed: Sequence[Override]) -> list[list[str]]:
@@ -77,7 +84,8 @@ def run_job(config: DictConfig) -> int:
     code = _call(command)
     if code == ExitCode.INTERRUPTED:
         (folder.parent / STOP).touch()
-    record = {"number": job.job.num, "overrides": list(job.overrides.task), "exit_code": code}
+    overrides = list(job.overrides.task)
+    record = {"number": job.job.num, "overrides": overrides, "exit_code": code, "output_dir": config.output_dir}
     write_atomic(folder / RESULT, to_json(record) + "\n")
     return code
 
@@ -98,6 +106,34 @@ def report(folder: Path) -> int:
         print("interrupted: the jobs after it were not started", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
     return int(ExitCode.FINISHED if codes == {0} else ExitCode.FAILED)
+
+
+def compare(folder: Path) -> None:
+    """One page over the runs of a sweep, beside the jobs' records; a line where there can be none."""
+    runs = sorted({path for record in folder.glob(f"*/{RESULT}") for path in _run_dirs(record)})
+    if len(runs) < 2:
+        return
+    try:
+        from selfplay.report import write
+        from selfplay.reporting.runs import load
+
+        figures = write([load(path) for path in runs], folder / "report")
+    except Exception as error:  # a page that fails must not fail a sweep of days
+        print(f"no comparison: {type(error).__name__}: {error}", file=sys.stderr)
+        return
+    print(f"comparison of {len(runs)} runs, {figures} figures: {folder / 'report' / 'index.html'}")
+
+
+def _run_dirs(record: Path) -> list[Path]:
+    """Where a job's run was written: the newest directory that was started with its overrides."""
+    job = json.loads(record.read_text(encoding="utf-8"))
+    base = Path(job["output_dir"])
+    found = []
+    for path in base.glob("*/*/run.json"):
+        run = json.loads(path.read_text(encoding="utf-8"))
+        if run.get("overrides") == job["overrides"] and (path.parent / "summary.json").is_file():
+            found.append(path.parent)
+    return sorted(found, key=lambda one: (one / "summary.json").stat().st_mtime)[-1:]
 
 
 def _call(command: Sequence[str]) -> int:

@@ -58,6 +58,8 @@ class Config:
     resume: str = "never"  # never: a fresh run directory | auto: the newest unfinished one of this run | its path
     dry_run: bool = False  # print the settings, the placement and the steps, and end
     output_dir: str = "outputs"
+    rows: list[str] = field(default_factory=list)  # of an experiment that is a table: the overrides of each run
+    row: int = -1  # which of them; --multirun takes all
 
     def check(self) -> None:
         """Raise ValueError("key: reason") on a top-level value that cannot work."""

@@ -10,6 +10,7 @@ import argparse
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,6 +85,8 @@ def sections_of(runs: Sequence[Run]) -> list[Section]:
         name = "Training" if len(systems) == 1 else system
         sections.append(Section(name, "", _renamed(system_figures(system, mine), system if len(systems) > 1 else "")))
     if len(runs) == 1:
+        sections = [replace(one, figures=[_untitled(figure, runs[0]) for figure in one.figures]) for one in sections]
+    if len(runs) == 1:
         sections += [Section("Evolved tasks", _evolved(runs[0])), Section("Tasks of the pool", _pool(runs[0]))]
     for run in runs:
         if points := dag.points_of(run):
@@ -117,9 +120,12 @@ def system_figures(system: str, groups: Mapping[str, Sequence[Run]]) -> list[Fig
 
 def _renamed(figures: Sequence[Figure], prefix: str) -> list[Figure]:
     """Two systems on a page may have figures of one name."""
-    from dataclasses import replace
-
     return [replace(figure, name=f"{prefix}-{figure.name}") if prefix else figure for figure in figures]
+
+
+def _untitled(figure: Figure, run: Run) -> Figure:
+    """Without the run's name in its title, where there is one run alone."""
+    return replace(figure, title=figure.title.removesuffix(f" ({run.label})"))
 
 
 def _rollouts(run: Run) -> str:

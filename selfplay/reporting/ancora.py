@@ -103,8 +103,7 @@ def _warmup(run: Run) -> Figure | None:
     rows = []
     for row in run.summary.get("warmup") or []:
         name = f"round {row.get('round')}"
-        for key, label in (("validity", "valid proposals"), ("pass_at_1", "held-out pass@1")):
-            value = row.get(key)
-            if isinstance(value, int | float):
-                rows.append((name, label, 100 * float(value), None))
-    return bars("warmup", f"The warm-up's rounds ({run.label})", "Percent, after each round.", rows)
+        rows.append((name, "valid proposals", 100 * float(row["q_valid"]), None))
+        rows += [(name, f"pass@1 {suite}", 100 * float(rate), None) for suite, rate in row["pass_at_1"].items()]
+    caption = "After each round: the share of proposals that are valid, and pass@1 of every evaluation set."
+    return bars("warmup", f"The warm-up's rounds ({run.label})", caption, rows, "%")

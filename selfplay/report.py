@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,7 +114,9 @@ def sections_of(runs: Sequence[Run]) -> list[Section]:
 
 
 def system_figures(system: str, groups: Mapping[str, Sequence[Run]]) -> list[Figure]:
-    """The figures of one system's runs."""
+    """The figures of one system's runs; none for a system that has no module in `reporting`."""
+    if find_spec(f"selfplay.reporting.{system}") is None:
+        return []
     figures: list[Figure] = import_module(f"selfplay.reporting.{system}").figures(groups)
     return figures
 

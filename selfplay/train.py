@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from selfplay.config.schema import Config
     from selfplay.runs.rundir import RunDir
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("selfplay.train")  # started with -m, the module is called __main__
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from selfplay.algos.runtime import Runtime
 from selfplay.backbones.config import BackboneConfig
+from selfplay.config.errors import ConfigError
 from selfplay.config.schema import Config
 from selfplay.engine.session import Session
 from selfplay.objectives.intervals import bootstrap_difference
@@ -48,10 +49,14 @@ class TrainingRun:
     def prepare_backbone(self, backbone: BackboneConfig) -> Path | str:
         """Build or find the model that is trained. Raises ConfigError where it cannot be had."""
         from selfplay.backbones.prepare import prepare
+        from selfplay.backbones.smollm2 import MissingPackageError
 
         self.progress.phase("starting the engine")
         with self.runtime.heartbeat.phase("backbone", stall_s=self.config.cluster.watchdog.startup_s):
-            self.backbone = prepare(backbone)
+            try:
+                self.backbone = prepare(backbone)
+            except (ValueError, MissingPackageError) as error:
+                raise ConfigError(f"backbone.{error}") from error
         return self.backbone
 
     def rewind(self, checkpoint: Checkpoint | None) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from selfplay.backbones import smollm2, tiny
 from selfplay.backbones.cache import cached
 from selfplay.backbones.config import BackboneConfig
+from selfplay.backbones.folders import downloads_allowed, missing_files, model_folder, named_as_folder
 
 
 def prepare(config: BackboneConfig) -> Path | str:
@@ -44,11 +45,19 @@ def _smollm2(config: BackboneConfig) -> Path:
 
 
 def _hf(config: BackboneConfig) -> Path | str:
-    folder = Path(config.path).expanduser()
-    if folder.is_dir():
-        return folder.resolve()
-    if folder.is_absolute() or config.path.startswith((".", "~")):
+    folder = model_folder(config.path)
+    if folder is None and named_as_folder(config.path):
         raise ValueError(f"path: {config.path!r} is not allowed; there is no such folder")
+    lacking = ["everything"] if folder is None else missing_files(folder)
+    if Path(config.path).expanduser().is_dir():
+        if lacking:
+            raise ValueError(f"path: {config.path!r} is not allowed; the folder lacks {', '.join(lacking)}")
+        return Path(config.path).expanduser().resolve()
+    if lacking and not downloads_allowed():
+        raise ValueError(
+            f"path: {config.path!r} is not allowed; it is not in this machine's Hugging Face cache, and nothing is"
+            " downloaded unasked (HF_HUB_OFFLINE=0 in the environment asks)"
+        )
     return config.path
 
 

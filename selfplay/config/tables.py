@@ -54,7 +54,5 @@ def resolved(parsed: Sequence[Override], overrides: Sequence[str], folder: Path)
     row = given[-1]
     if not isinstance(row, int) or not 0 <= row <= last:
         raise ConfigError(f"row: {row!r} is not allowed; {experiment} has the rows 0 to {last}")
-    rest = [
-        text for one, text in zip(parsed, overrides, strict=True) if one.key_or_group not in ("experiment", "row")
-    ]
+    rest = [text for one, text in zip(parsed, overrides, strict=True) if one.key_or_group not in ("experiment", "row")]
     return [*rows[row], *rest]

@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 from selfplay.backbones.cache import CACHE_VARIABLE, cache_root
+from selfplay.backbones.folders import model_folder
 from selfplay.config.schema import Config
-from selfplay.diagnosis.backbone import model_folder
 from selfplay.diagnosis.findings import GIB, MIB, Finding, needs_engine, ok, problem, warning
 from selfplay.engine.policy import LEAST_BUCKET_MIB, bucket_mib
 

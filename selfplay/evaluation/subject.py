@@ -12,6 +12,7 @@ import yaml
 
 from selfplay.backbones.cache import cached, content_hash
 from selfplay.backbones.prepare import prepare
+from selfplay.backbones.smollm2 import MissingPackageError
 from selfplay.config.errors import ConfigError
 from selfplay.engine.policy import WEIGHTS
 from selfplay.evaluation.config import EvaluateConfig
@@ -58,7 +59,7 @@ def subject_of(config: EvaluateConfig) -> Subject:
 def _prepared(config: EvaluateConfig) -> str:
     try:
         return str(prepare(config.backbone))
-    except ValueError as error:
+    except (ValueError, MissingPackageError) as error:
         raise ConfigError(f"backbone.{error}") from error
 
 

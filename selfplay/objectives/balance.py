@@ -3,7 +3,7 @@
     scale_Q = (T_Q + T_S) / (2 T_Q)        scale_S = (T_Q + T_S) / (2 T_S)
     A_Q <- A_Q * scale_Q * w_Q             A_S <- A_S * scale_S * w_S
 
-T_Q and T_S are the generated tokens of the Proposer's and the Solver's rows (`rows` counts rows: section D.7, remedy
+T_Q and T_S are the generated tokens of the Proposer's and the Solver's rows (`rows` counts rows: section D.6, remedy
 ii). With a token-mean loss this gives both branches the same token mass before the weights apply.
 """
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class RescueConfig:
-    """Floor under the Proposer's weight while few of its outputs are valid (section D.7, remedy i).
+    """Floor under the Proposer's weight while few of its outputs are valid (section D.6, remedy i).
 
     `threshold = 0` (the default) never triggers: the paper's main run has no rescue.
     """

@@ -1,4 +1,4 @@
-"""ADPO with a cross-reference advantage (AnchorLoop section 3.3; ADPO is Agent0's, arXiv 2511.16043).
+"""ADPO with a cross-reference advantage (AnchorLoop section 3.2; ADPO is Agent0's, arXiv 2511.16043).
 
     A_cur  = (r_cur  - mean(r_cur))  / (std(r_cur)  + eps)        over the G current rollouts
     A_hist = (r_hist - mean(r_hist)) / (std(r_hist) + eps)        over the same rollouts

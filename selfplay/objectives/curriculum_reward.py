@@ -1,4 +1,4 @@
-"""The anchor-referenced reward of a task (AnchorLoop section 3.2).
+"""The anchor-referenced reward of a task (AnchorLoop section 3.3).
 
     R_unc   = 1 - 2 |p_cur - 0.5|
     R_tool  = tool_weight * min(mean executed tool calls per rollout, tool_cap)

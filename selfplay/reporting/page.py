@@ -25,6 +25,7 @@ figure { margin: 0; background: var(--card); border: 1px solid var(--line); bord
 figure.wide { grid-column: 1 / -1; }
 figure svg { width: 100%; height: auto; display: block; } figcaption p { margin: 2px 0 8px; color: var(--soft); font-size: 0.86rem; }
 .files { font-size: 0.8rem; color: var(--soft); margin-top: 6px; }
+.scroll + .figures { margin-top: 14px; }
 .scroll { overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
 table { border-collapse: collapse; width: 100%; font-size: 0.88rem; } th, td { padding: 5px 10px; text-align: left; }
 th { border-bottom: 1px solid var(--line); font-weight: 600; white-space: nowrap; } tr + tr td { border-top: 1px solid #eef1f4; }

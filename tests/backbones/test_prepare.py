@@ -79,8 +79,16 @@ def test_concurrent_builders_build_once(tmp_path: Path) -> None:
     assert len(log.read_text().splitlines()) == 1
 
 
-def test_hf_passes_a_folder_and_a_hub_name_through(tmp_path: Path) -> None:
+def test_hf_passes_a_whole_folder_and_a_hub_name_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        with pytest.raises(ValueError, match=r"the folder lacks .*(config.json|tokenizer|weights)"):
+            prepare(BackboneConfig(kind="hf", path=str(tmp_path)))
+        (tmp_path / name).write_text("{}")
     assert prepare(BackboneConfig(kind="hf", path=str(tmp_path))) == tmp_path
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(ValueError, match="path: 'owner/model' is not allowed; it is not in this machine's"):
+        prepare(BackboneConfig(kind="hf", path="owner/model"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     assert prepare(BackboneConfig(kind="hf", path="owner/model")) == "owner/model"
     with pytest.raises(ValueError, match="there is no such folder"):
         prepare(BackboneConfig(kind="hf", path="./nowhere"))

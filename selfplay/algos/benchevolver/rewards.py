@@ -1,4 +1,4 @@
-"""What an attempt is worth (BenchEvolver, appendix D.2)."""
+"""What an attempt is worth (BenchEvolver, appendix D.2 and D.3)."""
 
 from __future__ import annotations
 

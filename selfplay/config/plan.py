@@ -9,7 +9,9 @@ from selfplay.algos.ancora.config import AncoraConfig, RejectionConfig
 from selfplay.algos.benchevolver.config import BenchEvolverConfig
 from selfplay.config.load import to_yaml
 from selfplay.config.schema import Config
+from selfplay.config.validate import memory_of
 from selfplay.engine.config import ClusterConfig
+from selfplay.engine.memory import lines
 
 
 def describe(config: Config) -> str:
@@ -22,12 +24,22 @@ def describe(config: Config) -> str:
         "# placement",
         *_table(placement(config.cluster, frozen=isinstance(config.algo, AnchorLoopConfig))),
         "",
+        *memory(config),
         "# steps",
         *(f"{number}. {line}" for number, line in enumerate(steps, start=1)),
         "",
         f"# run directory: {config.output_dir}/{config.algo.name}/<timestamp>-{config.name} (resume={config.resume})",
     ]
     return "\n".join(parts)
+
+
+def memory(config: Config) -> list[str]:
+    """The estimate for one GPU; nothing on a CPU."""
+    if config.cluster.device == "cpu":
+        return []
+    found = memory_of(config)
+    unknown = ["not estimated: no model is trained, or its shape is not known"]
+    return ["# memory of one GPU, estimated", *(lines(found) if found else unknown), ""]
 
 
 def placement(cluster: ClusterConfig, frozen: bool) -> list[tuple[str, str]]:

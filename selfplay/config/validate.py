@@ -9,6 +9,7 @@ from typing import Any
 from selfplay.algos.anchorloop.config import AnchorLoopConfig
 from selfplay.algos.benchevolver.config import BenchEvolverConfig
 from selfplay.config.schema import Config
+from selfplay.engine.memory import Estimate, adapters_share, estimate, refusal, shape_of
 
 ROLES = ("proposer", "solver")
 PROVERS = ("dafny", "dafny_lite", "verus")
@@ -47,6 +48,26 @@ def _across(config: Config) -> Iterator[str]:
     ):
         if tokens < longest:
             yield f"{key}: {tokens} is not allowed; it must be at least {longest}, the longest prompt with its answer"
+    yield from _memory(config)
+
+
+def memory_of(config: Config) -> Estimate | None:
+    """What a card would hold; None on a CPU, for a model of unknown shape, or where no model is trained."""
+    algo = config.algo
+    if config.cluster.device == "cpu" or (isinstance(algo, BenchEvolverConfig) and not algo.needs_policy):
+        return None
+    shape = shape_of(config.backbone)
+    if shape is None:
+        return None
+    rank = algo.rl.lora_rank if isinstance(algo, BenchEvolverConfig) else 0
+    kl = 0.0 if isinstance(algo, BenchEvolverConfig) else algo.optim.kl_coef
+    return estimate(shape, config.cluster, trained_share=adapters_share(shape, rank), reference=kl > 0)
+
+
+def _memory(config: Config) -> Iterator[str]:
+    found = memory_of(config)
+    if found is not None and (why := refusal(found, config.algo.max_prompt_tokens + config.algo.max_response())):
+        yield f"cluster: {config.cluster.name!r} is not allowed with backbone={config.backbone.name}; {why}"
 
 
 def _anchorloop(config: Config) -> Iterator[str]:

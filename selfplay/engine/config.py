@@ -56,6 +56,7 @@ class ClusterConfig:
     deterministic: bool = True  # request seeds, fixed row order: one seed, one result
     ray_address: str = ""  # empty: start Ray on this machine; otherwise join this cluster
     object_store_mib: int = 300
+    gpu_gib: float = 0.0  # memory of one card, to compare the estimate with; 0: not known
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     fsdp: FsdpConfig = field(default_factory=FsdpConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)

@@ -124,7 +124,12 @@ def test_it_scores_and_says_what_it_did(tmp_path: Path, data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow), pytest.param(signal.SIGTERM)]
+    "how",
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+    ],
 )
 def test_interrupted_at_random_it_goes_on_to_the_same_result(tmp_path: Path, data: Path, how: signal.Signals) -> None:
     with serving(adds, delay_s=0.1) as model:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from typing import Any
 from selfplay.engine.config import ClusterConfig
 from selfplay.engine.heartbeat import Heartbeat
 from selfplay.engine.policy import PolicySpec
+
+log = logging.getLogger(__name__)
 
 ERROR_LOG = "episode-errors.log"
 QUEUE_STORAGE = {"num_data_storage_units": 1, "total_storage_size": 100_000}  # rows in flight: one process holds them
@@ -57,6 +60,10 @@ def _environment_of_verl() -> dict[str, str]:
     return dict(get_ppo_ray_runtime_env(None)["env_vars"])
 
 
+RAY_ATTEMPTS = 3
+RAY_TOO_SLOW = "timed out during startup"  # Ray 2.60 gives its own processes 30 s, whatever else the machine does
+
+
 def start_ray(cluster: ClusterConfig, environment: Mapping[str, str]) -> str:
     """Start Ray here, or join `cluster.ray_address`; `environment` is the workers'. Returns Ray's session directory."""
     import ray
@@ -70,8 +77,16 @@ def start_ray(cluster: ClusterConfig, environment: Mapping[str, str]) -> str:
         options |= {"include_dashboard": False, "object_store_memory": cluster.object_store_mib * 2**20}
         if cluster.device == "cpu":
             options |= {"num_gpus": cluster.world_size + 1, "num_cpus": 32}  # logical: verl places by them
-    context = ray.init(**options)
-    return str(context.address_info.get("session_dir", ""))
+    for attempt in range(RAY_ATTEMPTS):
+        try:
+            context = ray.init(**options)
+            return str(context.address_info.get("session_dir", ""))
+        except Exception as error:
+            ray.shutdown()
+            if RAY_TOO_SLOW not in str(error) or attempt == RAY_ATTEMPTS - 1:
+                raise
+            log.warning("Ray was not up within its 30 s; once more")
+    raise AssertionError("the last attempt returns or raises")
 
 
 def start_trainer(

@@ -17,8 +17,12 @@ from typing import TYPE_CHECKING
 from selfplay.config.errors import ConfigError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from selfplay.evaluation.config import EvaluateConfig
-    from selfplay.evaluation.suites import Paper
+    from selfplay.evaluation.run import Evaluation
+    from selfplay.evaluation.subject import Subject
+    from selfplay.evaluation.suites import Paper, Scorers
 
 FINISHED, FAILED, BAD, INTERRUPTED = 0, 1, 2, 130
 
@@ -82,7 +86,7 @@ def evaluate(overrides: Sequence[str]) -> int:
         ready = _papers(config, subject, scorers)
         if not ready:
             raise ConfigError("suites: none of the benchmarks is at hand")
-        with Evaluation(config, subject, ready, folder_of(config, subject, ready), print) as evaluation:
+        with Evaluation(config, subject, ready, folder_of(config, subject), print) as evaluation:
             code = _answer(evaluation)
             if any(evaluation.records.values()):
                 _show(evaluation.results(wanted))
@@ -94,12 +98,12 @@ def evaluate(overrides: Sequence[str]) -> int:
         scorers.close()
 
 
-def _papers(config: EvaluateConfig, subject: object, scorers: object) -> list[Paper]:
+def _papers(config: EvaluateConfig, subject: Subject, scorers: Scorers) -> list[Paper]:
     """What is at hand, with a line for each benchmark: its checksum, or why it is missing."""
     from selfplay.evaluation.suites import papers
 
     ready = []
-    for found in papers(config, subject, scorers):  # type: ignore[arg-type]
+    for found in papers(config, subject, scorers):
         if isinstance(found, str):
             print(f"missing  {found}", file=sys.stderr)
         else:
@@ -108,15 +112,14 @@ def _papers(config: EvaluateConfig, subject: object, scorers: object) -> list[Pa
     return ready
 
 
-def _answer(evaluation: object) -> int:
+def _answer(evaluation: Evaluation) -> int:
     """Draw what is missing; 1 where that ended early."""
     from selfplay.algos.benchevolver.models import CallFailed, EndpointRefused
     from selfplay.engine.errors import EngineError
-    from selfplay.evaluation.run import Evaluation, ask_endpoint, ask_served
+    from selfplay.evaluation.run import ask_endpoint, ask_served
     from selfplay.sandbox.python.pool import PythonSandbox
     from selfplay.sandbox.python.result import SandboxError
 
-    assert isinstance(evaluation, Evaluation)
     config, work = evaluation.config, evaluation.missing()
     there = sum(map(len, evaluation.records.values()))
     print(f"{len(work)} samples to draw" + (f", {there} are there" if there else ""))
@@ -127,32 +130,37 @@ def _answer(evaluation: object) -> int:
     try:
         python = PythonSandbox(config.python) if uses_tool else None
         (ask_endpoint if config.remote else ask_served)(evaluation, work, python)
-    except (EngineError, SandboxError, CallFailed, EndpointRefused, RuntimeError) as error:
+    except (EngineError, SandboxError, CallFailed, EndpointRefused, RuntimeError, OSError) as error:
         print(f"failed: {error}; what was scored is kept, and the same command goes on", file=sys.stderr)
         return FAILED
     finally:
         if python is not None:
             python.close()
-    return FINISHED
+    if evaluation.failed:
+        print(f"{evaluation.failed} samples have no score; the same command asks for them again", file=sys.stderr)
+    return FAILED if evaluation.failed else FINISHED
 
 
 def _show(results: dict[str, dict[str, dict[str, object]]]) -> None:
-    from rich.console import Console
-
     from selfplay.evaluation.results import table
 
-    Console(highlight=False, soft_wrap=True).print(table(results["benchmarks"], results["suites"]))
+    _console().print(table(results["benchmarks"], results["suites"]))
+
+
+def _console() -> Console:
+    """Wide enough for the tables where the output is no terminal."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True, width=max(140, Console().width))
 
 
 def compare(folders: Sequence[str]) -> int:
     """Two evaluations, paired by question. Raises ConfigError for a folder that is none."""
-    from rich.console import Console
-
     from selfplay.evaluation.compare import compared
 
     if len(folders) != 2:
         raise ConfigError("--compare: it takes two folders of evaluations")
-    Console(highlight=False, soft_wrap=True).print(compared(Path(folders[0]), Path(folders[1])))
+    _console().print(compared(Path(folders[0]), Path(folders[1])))
     return FINISHED
 
 

@@ -96,8 +96,21 @@ def single_run(arguments: Arguments) -> int:
 
         print(describe(config))
         return 0
+    check_gpus(config)
     with open_run(config, overrides) as run_dir:
         return run_algorithm(config, run_dir)
+
+
+def check_gpus(config: Config) -> None:
+    """Raise ConfigError where this machine has too few GPUs: before anything is started or written."""
+    if config.cluster.device != "cuda":
+        return
+    from selfplay.diagnosis.findings import State
+    from selfplay.diagnosis.gpus import gpus
+
+    for found in gpus(config):
+        if found.state is State.PROBLEM:
+            raise ConfigError(f"cluster: {config.cluster.name!r} is not allowed; {found.what}; {found.fix}")
 
 
 def open_run(config: Config, overrides: Sequence[str]) -> RunDir:

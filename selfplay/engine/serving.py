@@ -25,6 +25,7 @@ from selfplay.engine.processes import new_token
 from selfplay.engine.sampling import render
 
 HOST = "127.0.0.1"
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy has no business with this machine
 _PR_SET_PDEATHSIG = 1
 
 
@@ -41,6 +42,7 @@ def server_command(model: str, cluster: ClusterConfig, port: int, longest: int, 
     command += ["--port", str(port), "--dtype", rollout.dtype, "--max-num-seqs", str(rollout.max_num_seqs)]
     command += ["--max-model-len", str(longest), "--generation-config", "vllm", "--disable-uvicorn-access-log"]
     command += ["--max-num-batched-tokens", str(max(rollout.max_num_batched_tokens, longest))]
+    command += ["--middleware", "selfplay.engine.key_guard.RequireKey"]
     command += ["--enforce-eager"] if rollout.enforce_eager else []
     command += ["--trust-remote-code"] if trust_remote_code else []
     if cluster.device == "cpu":
@@ -115,15 +117,16 @@ class ModelServer:
 
     def _serves(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.url}/health", timeout=2) as answer:
+            with _DIRECT.open(f"{self.url}/health", timeout=2) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False
 
     def _last_words(self) -> str:
         lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
-        errors = [line for line in lines if "Error" in line]
-        return (errors or lines or ["it wrote nothing"])[-1].strip()[-200:]
+        errors = [line for line in lines if "Error" in line or "Value error" in line]
+        said = next((line for line in reversed(errors) if "Value error" in line), (errors or lines or ["nothing"])[-1])
+        return said.partition(") ")[2].strip()[:300] or said.strip()[-300:]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

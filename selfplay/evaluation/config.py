@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from selfplay.algos.benchevolver.models import EndpointConfig
 from selfplay.backbones.config import BackboneConfig
@@ -21,6 +23,14 @@ class DataConfig:
     revision: dict[str, str] = field(default_factory=dict)  # by benchmark: a commit, tag or branch of the hub
     since: str = ""  # a day, as 2025-02-01: coding problems published before it are left out
     until: str = ""
+
+    def check(self) -> None:
+        """Raise ValueError("key: reason") on a value that cannot work."""
+        for key in ("since", "until"):
+            if not re.fullmatch(r"(\d{4}-\d\d-\d\d)?", getattr(self, key)):
+                raise ValueError(f"{key}: {getattr(self, key)!r} is not allowed; it is a day, as 2025-02-01")
+        if self.dir and not Path(self.dir).expanduser().is_dir():
+            raise ValueError(f"dir: {self.dir!r} is not allowed; there is no such folder")
 
 
 @dataclass
@@ -42,6 +52,8 @@ class RemoteConfig(EndpointConfig):
         """Raise ValueError("key: reason") on a value that cannot work."""
         if self.base_url:
             super().check()
+        if "@" in self.base_url:
+            raise ValueError("base_url: no name and password in it, please; the key is in endpoint.key_variable")
 
 
 @dataclass
@@ -79,6 +91,8 @@ class EvaluateConfig:
         for key in ("limit", "samples"):
             if getattr(self, key) < 0:
                 raise ValueError(f"{key}: {getattr(self, key)} is not allowed; it must be 0 or more")
+        if not re.fullmatch(r"[A-Za-z0-9._-]*", self.name):
+            raise ValueError(f"name: {self.name!r} is not allowed; it is letters, digits, '.', '_' and '-'")
         if not self.suites:
             raise ValueError("suites: [] is not allowed; it is a list of suites and benchmarks")
         if not 0 < self.top_p <= 1:

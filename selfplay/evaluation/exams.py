@@ -140,7 +140,7 @@ class CodeExam:
         task = item.payload
         if "preamble" in task.source and (code := extraction.program(text)) is not None:
             text = f"```python\n{humaneval.program_of(task, code)}\n```"
-        [found] = grade(self.judge, [Attempt(task, text, finished)])
+        [found] = grade(self.judge, [Attempt(task, extraction.after_thought(text), finished)])
         return Score(found.passed, found.outcome, extraction.program(text), found.detail)
 
 

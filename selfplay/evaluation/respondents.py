@@ -13,12 +13,17 @@ from selfplay.algos.anchorloop.prompts import CODE_CLOSE, CODE_OPEN, OUTPUT_CLOS
 from selfplay.algos.anchorloop.tool_use import respond, shown
 from selfplay.algos.benchevolver.models import Call, Endpoint, EndpointConfig
 from selfplay.engine.episode import Message
+from selfplay.engine.errors import EngineError
 from selfplay.engine.serving import ServedSampler
 from selfplay.sandbox.python.result import PythonRunner
 
 _RUN = re.compile(
     f"{re.escape(CODE_OPEN)}.*?{re.escape(CODE_CLOSE)}|{re.escape(OUTPUT_OPEN)}.*?{re.escape(OUTPUT_CLOSE)}", re.DOTALL
 )
+
+
+class SampleFailed(RuntimeError):
+    """The server gave no answer to one question, and still serves."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +63,25 @@ class Served:
     """A model behind this command's own server: prompts are rendered here, so a turn goes on where it stopped."""
 
     def __init__(self, name: str, url: str, key: str, model: str, tokenizer: Any, python: PythonRunner | None) -> None:
-        from openai import AsyncOpenAI
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
         self.name, self.model, self.tokenizer = name, model, tokenizer
         self.python = python
-        self._client = AsyncOpenAI(base_url=f"{url}/v1", api_key=key, timeout=3600.0, max_retries=0)
+        direct = DefaultAsyncHttpxClient(trust_env=False, timeout=3600.0)  # the server is on this machine: no proxy
+        self._client = AsyncOpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0, http_client=direct)
 
     async def answer(self, asked: Asked) -> Response:
-        """Raises SandboxError, or openai.APIError where the server fails."""
+        """Raises SandboxError, SampleFailed where the server refuses this question, EngineError where it is gone."""
+        import openai
+
+        try:
+            return await self._answer(asked)
+        except openai.APIConnectionError as error:
+            raise EngineError(f"the server is gone: {error}") from error
+        except openai.APIStatusError as error:
+            raise SampleFailed(f"{error.status_code}: {error.message}") from error
+
+    async def _answer(self, asked: Asked) -> Response:
         defaults = {"temperature": asked.temperature, "top_p": asked.top_p}
         sampler = ServedSampler(self._client, self.model, self.tokenizer, defaults, asked.key)
         prompt = sampler.render(asked.messages)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from selfplay.algos.anchorloop.config import RolloutSizes
+from selfplay.algos.benchevolver.models import CallFailed, EndpointRefused
 from selfplay.backbones.cache import content_hash
 from selfplay.benchmarks.benchmark import Item
 from selfplay.config.errors import ConfigError
@@ -26,14 +27,20 @@ from selfplay.engine.errors import EngineError
 from selfplay.engine.sampling import render
 from selfplay.engine.serving import ModelServer
 from selfplay.evaluation.config import EvaluateConfig
-from selfplay.evaluation.respondents import Asked, Remote, Respondent, Served
+from selfplay.evaluation.respondents import Asked, Remote, Respondent, SampleFailed, Served
 from selfplay.evaluation.results import benchmark_result, suite_results
 from selfplay.evaluation.subject import Subject, tokenizer_of
 from selfplay.evaluation.suites import Paper
 from selfplay.runs.append_log import AppendLog
 from selfplay.runs.files import to_json, write_atomic
+from selfplay.sandbox.judge.judge import JudgeError
 
 Say = Callable[[str], None]
+# What says nothing about the other samples; JudgeError: a task's own tests are broken.
+NOT_SCORED = (CallFailed, EndpointRefused, SampleFailed, JudgeError)
+OF_ONE_SAMPLE = (400, 413, 422)  # refusals of a request, not of the one who asks
+LEAST_ANSWER = 16  # tokens: with less room than that a question is too long
+GIVE_UP = 20  # samples in a row without a score
 
 
 @dataclass(frozen=True)
@@ -45,8 +52,9 @@ class Work:
     sample: int
 
 
-def identity(config: EvaluateConfig, subject: Subject, papers: Sequence[Paper]) -> dict[str, Any]:
-    """Everything that a sample depends on, and nothing that it does not: the limit and the suites may change."""
+def identity(config: EvaluateConfig, subject: Subject) -> dict[str, Any]:
+    """What samples depend on, and nothing that they do not: the limit and the suites may change. The questions and how
+    they are worded are checked against the samples that are there."""
     return {
         "weights": subject.identity,
         "style": subject.style,
@@ -58,13 +66,16 @@ def identity(config: EvaluateConfig, subject: Subject, papers: Sequence[Paper]) 
         "max_tokens": config.max_tokens,
         "seed": config.seed,
         "dtype": config.cluster.rollout.dtype,
-        "judge": {"wall_s": config.judge.wall_s, "compare": config.judge.compare},
+        "device": config.cluster.device,
+        "python": asdict(config.python),
+        "judge": asdict(config.judge),
+        "provers": [asdict(config.dafny_lite), asdict(config.verus)],
     }
 
 
-def folder_of(config: EvaluateConfig, subject: Subject, papers: Sequence[Paper]) -> Path:
+def folder_of(config: EvaluateConfig, subject: Subject) -> Path:
     """Where the results go: a name for people, and a hash of what they depend on."""
-    key = content_hash(identity(config, subject, papers))[:8]
+    key = content_hash(identity(config, subject))[:8]
     name = config.name or re.sub(r"[^A-Za-z0-9._-]+", "-", subject.name).strip("-.") or "model"
     return Path(config.output_dir).expanduser().absolute() / f"{name}-{key}"
 
@@ -77,7 +88,7 @@ class Evaluation:
     ) -> None:
         self.config, self.subject, self.papers, self.folder, self.say = config, subject, list(papers), folder, say
         self.records: dict[str, list[dict[str, Any]]] = {}
-        self.failed = 0
+        self.failed = self._in_a_row = 0  # samples without a score
         self._logs: dict[str, AppendLog] = {}
         self._stack = ExitStack()
 
@@ -85,10 +96,10 @@ class Evaluation:
         """Take the folder. Raises ConfigError if another evaluation has it, or a file of it is damaged."""
         from filelock import FileLock, Timeout
 
-        self.folder.mkdir(parents=True, exist_ok=True)
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
             self._stack.enter_context(FileLock(self.folder / ".lock", timeout=0))
-            settings = identity(self.config, self.subject, self.papers) | {"model": self.subject.name}
+            settings = identity(self.config, self.subject) | {"model": self.subject.name}
             write_atomic(self.folder / "settings.json", to_json(settings, indent=1))
             for paper in self.papers:
                 log = AppendLog(self.folder / "samples" / f"{paper.name}.jsonl")
@@ -98,9 +109,10 @@ class Evaluation:
         except Timeout as error:
             self._stack.close()
             raise ConfigError(f"{self.folder}: another evaluation works in it") from error
-        except ValueError as error:
+        except (ValueError, KeyError, OSError) as error:
             self._stack.close()
-            raise ConfigError(str(error)) from error
+            what = f"no field {error}" if isinstance(error, KeyError) else str(error)
+            raise ConfigError(f"{self.folder}: {what}") from error
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -108,10 +120,14 @@ class Evaluation:
 
     def _same_data(self, paper: Paper) -> None:
         """Raise ValueError where the samples are of another version of the data."""
-        found = {record["checksum"] for record in self.records[paper.name]} - {paper.checksum}
-        if found:
-            path = self.folder / "samples" / f"{paper.name}.jsonl"
-            raise ValueError(f"{path}: its samples are of other data ({min(found)[:12]}); give a name= of its own")
+        path, items = self.folder / "samples" / f"{paper.name}.jsonl", {item.item_id: item for item in paper.items}
+        for record in self.records[paper.name]:
+            if record["checksum"] != paper.checksum:
+                raise ValueError(f"{path}: its samples are of other data; give a name= of its own")
+        for record in self.records[paper.name][:1]:
+            item = items.get(record["item"])
+            if item is not None and record["prompt"] != [dict(message) for message in paper.exam.ask(item)]:
+                raise ValueError(f"{path}: its samples were asked in other words; give a name= of its own")
 
     def missing(self) -> list[Work]:
         """What is wanted and not there yet."""
@@ -135,7 +151,12 @@ class Evaluation:
             KeyboardInterrupt: Ctrl-C or SIGTERM.
             EngineError: `check` says that the server is gone, or nothing was scored for `cluster.watchdog.stall_s`.
         """
-        asyncio.run(self._draw(respondent, work, check))
+        try:
+            asyncio.run(self._draw(respondent, work, check))
+        except EngineError:
+            time.sleep(0.5)  # a server that has just died is not yet known to have
+            check()  # its own last words say more
+            raise
 
     async def _draw(self, respondent: Respondent, work: Sequence[Work], check: Callable[[], None]) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
@@ -158,10 +179,26 @@ class Evaluation:
 
     async def _worker(self, respondent: Respondent, todo: Iterator[Work], meter: Meter) -> None:
         for work in todo:
-            record = await self._sample(respondent, work)
+            try:
+                record = await self._sample(respondent, work)
+            except NOT_SCORED as error:
+                self._skip(work, error)
+                continue
+            self._in_a_row = 0
             self._logs[work.paper.name].append(record)
             self.records[work.paper.name].append(record)
             meter.done(bool(record["correct"]))
+
+    def _skip(self, work: Work, error: Exception) -> None:
+        """Leave a sample out and go on; raise `error` where it is no single sample's."""
+        self.failed += 1
+        self._in_a_row += 1
+        everywhere = isinstance(error, EndpointRefused) and error.status not in OF_ONE_SAMPLE
+        if everywhere or self._in_a_row >= GIVE_UP:
+            raise error
+        if self.failed <= 5:
+            said = " ".join(str(error).split())[:160]
+            self.say(f"not scored: {work.paper.name} {work.item.item_id}: {type(error).__name__}: {said}")
 
     async def _sample(self, respondent: Respondent, work: Work) -> dict[str, Any]:
         paper, item, config = work.paper, work.item, self.config
@@ -200,7 +237,7 @@ class Evaluation:
             await asyncio.sleep(1.0)
             check()
             meter.show()
-            if meter.idle_s() > self.config.cluster.watchdog.stall_s:
+            if not self.config.remote and meter.idle_s() > self.config.cluster.watchdog.stall_s:
                 limit = self.config.cluster.watchdog.stall_s
                 raise EngineError(f"no answer for {limit:g} s (cluster.watchdog.stall_s)")
 
@@ -255,6 +292,14 @@ def _clock(seconds: float) -> str:
     return clock(seconds)
 
 
+def context_of(subject: Subject) -> int:
+    """Tokens that the model's positions reach; 0 where its folder does not say."""
+    path = Path(subject.path) / "config.json"
+    if not path.is_file():
+        return 0
+    return int(json.loads(path.read_text(encoding="utf-8")).get("max_position_embeddings") or 0)
+
+
 def check_lengths(work: Sequence[Work], tokenizer: Any, limit: int) -> None:
     """Raise ConfigError where a question has more than `limit` tokens: before anything is started."""
     seen: set[tuple[str, str]] = set()
@@ -282,6 +327,15 @@ def ask_served(evaluation: Evaluation, work: Sequence[Work], python: Any) -> Non
     tokenizer = tokenizer_of(subject, trust)
     check_lengths(work, tokenizer, config.max_prompt_tokens)
     longest = config.max_prompt_tokens + config.max_tokens
+    holds = context_of(subject)
+    if holds and longest > holds:
+        most = max((len(render(tokenizer, one.paper.exam.ask(one.item))) for one in work), default=0)
+        if holds - most < LEAST_ANSWER:
+            raise ConfigError(
+                f"max_prompt_tokens: the longest question takes {most} of the {holds} tokens of the model"
+            )
+        say(f"the model holds {holds} tokens: an answer has {min(config.max_tokens, holds - most)} of them at most")
+        config.max_tokens, longest = min(config.max_tokens, holds - most), holds
     said = -1
 
     def beat(waited: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,9 +49,12 @@ def subject_of(config: EvaluateConfig) -> Subject:
         hub = "a model of the hub is backbone=hf backbone.path=its/name"
         raise ConfigError(f"model: {config.model!r} is not allowed; there is no such folder; {hub}")
     run = next((folder for folder in (given, *given.parents) if (folder / "run.json").is_file()), None)
-    settings = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8")) if run else {}
-    style = str(settings.get("backbone", {}).get("prompts", config.backbone.prompts))
-    algo = str(settings.get("algo", {}).get("name", ""))
+    try:
+        settings = dict(yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))) if run else {}
+    except (OSError, ValueError, TypeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{run}/config.yaml: cannot be read: {' '.join(str(error).split())[:200]}") from error
+    style = str((settings.get("backbone") or {}).get("prompts", config.backbone.prompts))
+    algo = str((settings.get("algo") or {}).get("name", ""))
     path = str(model_folder(given.absolute()))
     name = given.name if run is None else run.name if given == run else f"{run.name}-{given.name}"
     return Subject(name, path, weights_identity(path), style, algo in ("anchorloop", "agent0"))
@@ -83,8 +87,9 @@ def model_folder(given: Path) -> Path:
         steps = sorted((given / "checkpoints").glob("step_*/COMPLETE")) or sorted(given.glob("COMPLETE"))
         if steps:
             return _joined(steps[-1].parent / "actor")
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"model: {given}: {error}") from error
+    except (OSError, ValueError, KeyError, RuntimeError, pickle.UnpicklingError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise ConfigError(f"model: {given}: {type(error).__name__}: {said}") from error
     raise ConfigError(
         f"model: {str(given)!r} is not allowed; it holds neither a model (config.json) nor a run's checkpoint"
     )
@@ -111,7 +116,8 @@ def _joined(actor: Path) -> Path:
 
 def weights_identity(path: str) -> str:
     """A name of the weights: their content's where they lie here, else the hub's name."""
-    files = sorted(Path(path).glob("*.safetensors")) if Path(path).is_dir() else []
+    kinds = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")  # with the tokenizer and its template
+    files = sorted(file for file in Path(path).iterdir() if file.suffix in kinds) if Path(path).is_dir() else []
     return content_hash({"files": [_digest(file) for file in files]}) if files else path
 
 

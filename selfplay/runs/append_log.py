@@ -29,8 +29,19 @@ class AppendLog:
         self._file = path.open("ab", buffering=0)
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write a record; it is not kept in `records`."""
-        self._file.write(to_json(record).encode() + b"\n")
+        """Write a record; it is not kept in `records`.
+
+        Raises:
+            OSError: the disk is full; the file is then as it was.
+        """
+        data = to_json(record).encode("utf-8", "replace") + b"\n"  # a lone surrogate becomes a question mark
+        before, rest = os.fstat(self._file.fileno()).st_size, data
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) or 0 :]
+        except OSError:
+            os.ftruncate(self._file.fileno(), before)
+            raise
 
     def close(self) -> None:
         self._file.close()

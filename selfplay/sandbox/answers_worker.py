@@ -15,6 +15,7 @@ import sys
 from typing import Any
 
 from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse, verify
+from sympy import Float, N
 
 EXTRACTION = [LatexExtractionConfig(), ExprExtractionConfig()]
 
@@ -37,6 +38,16 @@ def is_number(text: str) -> bool:
         return False
 
 
+def same(gold: list[Any], given: list[Any]) -> bool:
+    """math-verify's word; of two numbers of which one is a decimal, whether they agree to a part in a million: it would
+    round both to six places, and make one of all that is small."""
+    first, second = gold[0], given[0]
+    numbers = all(getattr(one, "is_number", False) and getattr(one, "is_real", False) for one in (first, second))
+    if numbers and (first.has(Float) or second.has(Float)):
+        return bool(abs(N(first - second, 30)) <= abs(N(first, 30)) / 10**6)
+    return bool(verify(gold, given, timeout_seconds=None))
+
+
 def answer(question: dict[str, Any]) -> dict[str, Any]:
     """The answer to one question; an error of the library is an answer of False."""
     try:
@@ -44,7 +55,7 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
             return {"number": is_number(question["parse"])}
         if "same" in question:
             gold, given = map(parsed, question["same"])
-            return {"same": bool(gold) and bool(given) and bool(verify(gold, given, timeout_seconds=None))}
+            return {"same": bool(gold) and bool(given) and same(gold, given)}
         first, second = question["equal"]
         return {"equal": bool(verify(parsed(first), parsed(second), timeout_seconds=None))}
     except Exception as error:

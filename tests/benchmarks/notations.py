@@ -132,6 +132,7 @@ SAME: dict[str, Rule] = {
         lambda g: g.replace("-", "\u2212").replace(r"\pi", "\u03c0 ").replace(r"\infty", "\u221e")
     ),
     "mathrm": _only_if_changed(lambda g: g.replace(r"\text{", r"\mathrm{")),
+    "tight rows": _only_if_changed(lambda g: re.sub(r" *\\\\ *", r"\\\\", g)),
     "matrix": _only_if_changed(lambda g: g.replace("pmatrix", "bmatrix")),
     "dollars": lambda g: f"${g}$",
     "full stop": lambda g: f"{g}.",
@@ -198,7 +199,15 @@ def _negated(gold: str) -> str | None:
     return None if WORD.search(gold) or gold == "0" or "=" in gold or r"\pm" in gold else f"-({gold})"
 
 
+def _rows_swapped(gold: str) -> str | None:
+    found = re.fullmatch(r"(\\begin\{pmatrix\}) *(.*?) *\\\\ *(.*?)( *\\\\.*)?(\\end\{pmatrix\})", gold)
+    if not found or found[2].strip() == found[3].strip():
+        return None
+    return f"{found[1]} {found[3]} \\\\ {found[2]}{found[4] or ''} {found[5]}"
+
+
 MISS: dict[str, Rule] = {
+    "rows swapped": _rows_swapped,
     "one more": _number_miss(lambda v: v + 1),
     "tenfold": _number_miss(lambda v: v * 10),
     "a thousandth more": _number_miss(lambda v: v * Fraction(1001, 1000)),
@@ -213,6 +222,9 @@ MISS: dict[str, Rule] = {
     "closed": _only_if_changed(lambda g: re.sub(r"^\((?!-\\infty)", "[", g) if PAIR.fullmatch(g) else g),
     "sign": _only_if_changed(lambda g: re.sub(r"(?<=[\w} ])[+-]", lambda m: "+-"[m[0] == "+"], g, count=1)),
     "squared": lambda g: f"({g})^2" if re.search(r"\\(pi|sqrt)|[a-z]$", g) and not re.search(r"text|[=,]", g) else None,
+    "hedged": lambda g: f"{g} \\lor 5",
+    "bound": lambda g: f"> {g}" if value_of(g) is not None else None,
+    "three answers": lambda g: f"\\({g}\\), \\(98\\), \\(99\\)",
     "two answers": lambda g: f"{g} \\text{{ or }} 987654",
     "two answers, comma": lambda g: f"{g}, 987654",
     "nothing": lambda g: "",

@@ -24,6 +24,20 @@ from selfplay.benchmarks.text_answers import same_text
         ("#### 18", "18"),
         ("We get 3, then 4, then 5", None),  # no guess from the last number
         (r"<think>\boxed{1}</think> Final answer: 2", "2"),
+        (r"<think>maybe \boxed{41}? or", None),  # cut off inside a thought
+        ("Final Answer: 42", "42"),
+        ("### Final Answer\n42", "42"),
+        ("Answer: 42", "42"),
+        ("**Answer:** 42", "42"),
+        ("Final answer:\n42", "42"),
+        ("The required answer is 42.", "42"),
+        (r"\boxed{42}. This is in the form \boxed{}.", "42"),
+        ("If the answer is negative we stop.\n#### 42", "42"),
+        (r"\boxed{1} and \boxed{2}", "1, 2"),
+        ("\\boxed{41}\nWait, recheck.\nFinal answer: 42", "42"),
+        ("Final answer: 42</s>", "42"),
+        (r"The answer is: $\boxed{B}$", "B"),
+        (r"\boxed{\boxed{7}}", r"\boxed{7}"),
         (r"<think>it may be \boxed{1}</think> I do not know", None),
         ("", None),
     ],
@@ -32,8 +46,8 @@ def test_answer(text: str, found: str | None) -> None:
     assert answer(text) == found
 
 
-def test_an_unclosed_box_hides_no_other() -> None:
-    assert boxed(r"\boxed{1} \boxed{2") is None  # the last one is what the response ends with
+def test_a_box_that_is_not_closed_is_none() -> None:
+    assert boxed(r"\boxed{1} \boxed{2") == (9, "1")
 
 
 @pytest.mark.parametrize(
@@ -49,6 +63,19 @@ def test_an_unclosed_box_hides_no_other() -> None:
         ("B\n", 4, "B"),
         ("A is wrong, B too, so C it must be", 4, None),
         ("A\nB\nC\nD", 4, "D"),
+        ("**Answer: B**", 4, "B"),
+        ("The correct option is B.", 4, "B"),
+        ("The correct answer is option B.", 4, "B"),
+        (r"\boxed{\text{Option B}}", 4, "B"),
+        (r"\boxed{\mathbf{\text{B}}}", 4, "B"),
+        (r"\boxed{b}", 4, "B"),
+        (r"\boxed{\left(B\right)}", 4, "B"),
+        (r"\boxed{A, B, C, D}", 4, None),
+        (r"\boxed{A \text{ or } B}", 4, None),
+        (r"\boxed{B\text{ is wrong}}", 4, None),
+        ("The answer is I don't know", 10, None),
+        (r"\boxed{C_2H_6}", 4, None),
+        (r"\boxed{A} and \boxed{B}", 4, None),
         ("Final answer: Because", 4, None),
         ("", 4, None),
     ],

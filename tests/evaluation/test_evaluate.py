@@ -234,6 +234,43 @@ def test_an_endpoint_that_is_not_there_ends_with_a_line(tmp_path: Path, data: Pa
     assert "Traceback" not in done.stderr
 
 
+def test_one_bad_question_costs_the_others_nothing(tmp_path: Path, data: Path) -> None:
+    def sometimes(messages: list[dict[str, str]]) -> str:
+        if "What is 3 +" in messages[0]["content"]:
+            raise ValueError("the stub closes the connection")
+        return adds(messages, 100)
+
+    with serving(sometimes) as model:
+        words = command(model, data, tmp_path / "out", "endpoint.attempts=2")
+        done = run(words, tmp_path)
+        assert done.returncode == 1
+        assert "not scored: math500 3: CallFailed" in done.stdout
+        assert "1 samples have no score; the same command asks for them again" in done.stderr
+        assert len(samples(tmp_path / "out")) == QUESTIONS - 1
+        assert results(tmp_path / "out")["benchmarks"]["math500"]["complete"] is False
+        model.reply = lambda messages: adds(messages, 100)
+        assert run(words, tmp_path).returncode == 0
+    assert results(tmp_path / "out")["benchmarks"]["math500"]["complete"] is True
+
+
+def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path, data: Path) -> None:
+    with serving(adds) as model:
+        words = command(model, data, tmp_path / "out")
+        limited = ["bash", "-c", 'ulimit -f 6; exec "$@"', "bash", *words]  # in blocks of 1024 bytes
+        done = subprocess.run(
+            limited, cwd=tmp_path, capture_output=True, text=True, timeout=300, preexec_fn=_ignore_file_limit
+        )
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert "File too large" in done.stderr
+        assert 0 < len(samples(tmp_path / "out")) < QUESTIONS  # every line is whole
+        assert run(words, tmp_path).returncode == 0
+    assert results(tmp_path / "out")["benchmarks"]["math500"]["complete"] is True
+
+
+def _ignore_file_limit() -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -248,6 +285,10 @@ def test_an_endpoint_that_is_not_there_ends_with_a_line(tmp_path: Path, data: Pa
         (["suites=[lcb_pro]"], "error: suites: none of the benchmarks is at hand"),
         (["--compare", "a"], "error: --compare: it takes two folders"),
         (["--compare", "a", "b"], "error: a: it is no folder of an evaluation"),
+        (["endpoint.base_url=http://a:b@x/v1", "endpoint.model=m"], "error: endpoint.base_url: no name and password"),
+        (["data.since=2025-2-1"], "error: data.since: '2025-2-1' is not allowed; it is a day"),
+        (["data.dir=nowhere"], "error: data.dir: 'nowhere' is not allowed; there is no such folder"),
+        (["name=../../x"], "error: name: '../../x' is not allowed"),
         (["endpoint.base_url=ftp://x"], "error: endpoint.base_url: 'ftp://x' is not allowed"),
     ],
 )
@@ -289,7 +330,7 @@ def test_keys_of_endpoints_are_nowhere(tmp_path: Path, data: Path) -> None:
 @pytest.mark.slow
 def test_a_model_is_served_here_and_killed_at_random(tmp_path: Path) -> None:
     """The real server on `tiny`, untrained: the same samples whatever interrupts it, and no server is left behind."""
-    words = [sys.executable, "-m", "selfplay.evaluate", "limit=3", "max_prompt_tokens=256", "max_tokens=48"]
+    words = [sys.executable, "-m", "selfplay.evaluate", "limit=3"]  # as the README has it
     assert run([*words, f"output_dir={tmp_path / 'whole'}"], tmp_path).returncode == 0
     broken = [*words, f"output_dir={tmp_path / 'broken'}"]
     process = subprocess.Popen(broken, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

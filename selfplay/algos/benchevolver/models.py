@@ -31,6 +31,8 @@ class CallFailed(RuntimeError):
 class EndpointRefused(RuntimeError):
     """An endpoint that no retry will change: a wrong key, model or request. Ends the run."""
 
+    status = 0
+
 
 class BudgetSpent(RuntimeError):
     """The limit on calls, tokens or cost is reached; nothing new is asked."""
@@ -163,7 +165,10 @@ class Endpoint:
         if isinstance(error, openai.APIStatusError):
             status = error.status_code
             if status < 500 and status not in RETRIED:
-                raise EndpointRefused(f"{self.config.base_url} refuses {self.name!r}: {status}") from error
+                said = " ".join(str(error.message).split())[:160]
+                refused = EndpointRefused(f"{self.config.base_url} refuses {self.name!r}: {status}: {said}")
+                refused.status = status
+                raise refused from error
             return f"status {status}"
         return f"{type(error).__name__}: {str(error)[:120]}"
 

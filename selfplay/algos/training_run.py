@@ -45,6 +45,7 @@ class TrainingRun:
         self.metrics = MetricsLog(run_dir.metrics)
         self.rollouts = RolloutWriter(run_dir.rollouts)
         self.saved_step = 0
+        self._taken_up = False
 
     def prepare_backbone(self, backbone: BackboneConfig) -> Path | str:
         """Build or find the model that is trained. Raises ConfigError where it cannot be had."""
@@ -60,7 +61,11 @@ class TrainingRun:
         return self.backbone
 
     def rewind(self, checkpoint: Checkpoint | None) -> dict[str, Any] | None:
-        """Drop what was written after a checkpoint (None: the very start), and take up its summary; its position."""
+        """Drop what was written after a checkpoint (None: the very start), and take up its summary; its position.
+
+        The seconds of earlier launches are added once: what a run that goes back has spent since, it has spent.
+        """
+        first, self._taken_up = not self._taken_up, True
         self.metrics.truncate_after(checkpoint.step if checkpoint else 0)
         self.rollouts.truncate_after(checkpoint.step if checkpoint else 0)
         if checkpoint is None:
@@ -69,8 +74,7 @@ class TrainingRun:
         self.saved_step = checkpoint.step
         saved, summary = Summary.from_dict(state["summary"]), self.runtime.summary
         summary.before, summary.warmup, summary.iterations = saved.before, saved.warmup, saved.iterations
-        summary.timing_s = {}
-        for phase, seconds in saved.timing_s.items():
+        for phase, seconds in saved.timing_s.items() if first else ():
             self.runtime.add_time(phase, seconds)
         return dict(state["position"])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 
@@ -13,9 +12,10 @@ def step_rows(trainer: Any, batch: Any) -> list[dict[str, Any]]:
     views = trainer.rows
     keys = [view.key for view in views]
     data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=["prompts", "responses"])
-    decode = partial(trainer.tokenizer.batch_decode, skip_special_tokens=True)
+    decode = trainer.tokenizer.batch_decode
     prompt_ids, response_ids = ([ids.tolist() for ids in data[c].unbind()] for c in ("prompts", "responses"))
-    prompts, responses = decode(prompt_ids), decode(response_ids)
+    # A prompt with its marks: without them the end of a question and the next role run together.
+    prompts, responses = decode(prompt_ids), decode(response_ids, skip_special_tokens=True)
     return [
         {"key": v.key, "role": v.role, "group": v.group, "reward": v.reward, "tokens": v.tokens}
         | {"entropy": v.entropy, **v.record, "prompt": p, "response": r, "prompt_ids": pi, "response_ids": ri}

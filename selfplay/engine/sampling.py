@@ -13,15 +13,10 @@ from selfplay.engine.errors import EngineError
 T = TypeVar("T")
 
 
-class ClientSampler:
-    """Samples from `client`, and from `client.frozen` if there is one; see `selfplay.engine.episode.Sampler`.
+class Texts:
+    """The part of a sampler that is its tokenizer's."""
 
-    `defaults` are vLLM's sampling parameters. The draws follow from `seed_key` and each call's own key; without a
-    `seed_key` they are the server's.
-    """
-
-    def __init__(self, client: Any, tokenizer: Any, defaults: dict[str, Any], seed_key: tuple[Any, ...] | None) -> None:
-        self.client, self.tokenizer, self.defaults, self.seed_key = client, tokenizer, defaults, seed_key
+    tokenizer: Any
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         return render(self.tokenizer, messages)
@@ -31,6 +26,17 @@ class ClientSampler:
 
     def decode(self, token_ids: Sequence[int]) -> str:
         return str(self.tokenizer.decode(list(token_ids), skip_special_tokens=True))
+
+
+class ClientSampler(Texts):
+    """Samples from `client`, and from `client.frozen` if there is one; see `selfplay.engine.episode.Sampler`.
+
+    `defaults` are vLLM's sampling parameters. The draws follow from `seed_key` and each call's own key; without a
+    `seed_key` they are the server's.
+    """
+
+    def __init__(self, client: Any, tokenizer: Any, defaults: dict[str, Any], seed_key: tuple[Any, ...] | None) -> None:
+        self.client, self.tokenizer, self.defaults, self.seed_key = client, tokenizer, defaults, seed_key
 
     async def sample(
         self,

@@ -19,10 +19,10 @@ from typing import IO, Any
 
 from selfplay.engine.config import ClusterConfig
 from selfplay.engine.environment import variables
-from selfplay.engine.episode import Message, Sample, seed_of
+from selfplay.engine.episode import Sample, seed_of
 from selfplay.engine.errors import EngineError
 from selfplay.engine.processes import new_token
-from selfplay.engine.sampling import render
+from selfplay.engine.sampling import Texts
 
 HOST = "127.0.0.1"
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy has no business with this machine
@@ -142,7 +142,7 @@ class ModelServer:
             self._log.close()
 
 
-class ServedSampler:
+class ServedSampler(Texts):
     """`selfplay.engine.episode.Sampler` over a `ModelServer`. The draws follow from `seed_key` and each call's key."""
 
     def __init__(
@@ -150,15 +150,6 @@ class ServedSampler:
     ) -> None:
         self.client, self.model, self.tokenizer = client, model, tokenizer
         self.defaults, self.seed_key = dict(defaults), tuple(seed_key)
-
-    def render(self, messages: Sequence[Message]) -> list[int]:
-        return render(self.tokenizer, messages)
-
-    def encode(self, text: str) -> list[int]:
-        return list(self.tokenizer.encode(text, add_special_tokens=False))
-
-    def decode(self, token_ids: Sequence[int]) -> str:
-        return str(self.tokenizer.decode(list(token_ids), skip_special_tokens=True))
 
     async def sample(
         self,

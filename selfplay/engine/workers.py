@@ -28,6 +28,7 @@ from selfplay.engine.environment import FSDP_THREADS
 from selfplay.engine.micro_batches import sorted_by_length
 from selfplay.engine.policy import WEIGHTS
 from selfplay.engine.processes import own_socket
+from selfplay.engine.state_files import StateFiles
 
 ON_CPU = os.environ.get("VERL_PLATFORM") == "cpu"
 
@@ -95,8 +96,18 @@ class PolicyWorker(ActorRolloutRefWorker):
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def init_model(self) -> None:
-        """verl's, and the weights of this run go to the servers of this run."""
+        """verl's; the weights of this run go to the servers of this run, and checkpoints are read by our own reader."""
         super().init_model()
+        if self.actor is not None:
+            engine = self.actor.engine
+            engine.checkpoint_manager = StateFiles(
+                model=engine.module,
+                optimizer=engine.optimizer,
+                lr_scheduler=engine.lr_scheduler,
+                processing_class=engine.model_config.get_processor(),
+                checkpoint_config=engine.checkpoint_config,
+                trust_remote_code=engine.model_config.trust_remote_code,
+            )
         if ON_CPU and self.rollout is not None:
             self.rollout.zmq_handle = own_socket(self.rollout.zmq_handle)
 

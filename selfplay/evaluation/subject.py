@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import pickle
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +86,7 @@ def model_folder(given: Path) -> Path:
         steps = sorted((given / "checkpoints").glob("step_*/COMPLETE")) or sorted(given.glob("COMPLETE"))
         if steps:
             return _joined(steps[-1].parent / "actor")
-    except (OSError, ValueError, KeyError, RuntimeError, pickle.UnpicklingError) as error:
+    except (OSError, ValueError, KeyError) as error:
         said = " ".join(str(error).split())[:200]
         raise ConfigError(f"model: {given}: {type(error).__name__}: {said}") from error
     raise ConfigError(

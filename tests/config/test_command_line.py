@@ -14,7 +14,7 @@ from selfplay.config.load import group_options, leaves, load_config, to_yaml
 from selfplay.config.schema import GROUPS
 from selfplay.train import main
 
-TOP = "algo, backbone, cluster, dry_run, logging, name, output_dir, resume, sandbox, seed"
+TOP = "algo, backbone, cluster, dry_run, logging, name, output_dir, resume, row, rows, sandbox, seed"
 
 BAD = {
     "no such key": (
@@ -174,16 +174,11 @@ def test_every_member_of_every_group_composes() -> None:
         "verus": files,
         "python": ["algo=anchorloop"],
         "judge": ["algo=benchevolver"],
-        "benchevolver_paper": [],
-        "anchorloop_paper": [],
-        "ancora_transfer": [*files, "algo.warmup.demos=demos.jsonl"],
-        "ancora_ttt": [*files, "algo.warmup.demos=demos.jsonl"],
     }
-    for group in GROUPS:
+    for group in set(GROUPS) - {"experiment"}:  # those have tests of their own
         for member in set(group_options(group)) - {"ancora", "tiny", "dafny_lite", "cpu", "default"}:  # seen elsewhere
             config = load_config([f"{group}={member}", *needs.get(member, [])])
-            if group != "experiment":
-                assert getattr(config, group).name == member
+            assert getattr(config, group).name == member
 
 
 def test_printed_settings_hold_every_key() -> None:

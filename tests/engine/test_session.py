@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -184,6 +185,31 @@ def test_a_saved_state_is_merged_into_a_model(session: Session, initial_state: P
     shard.rename(shard.with_name("model_world_size_2_rank_1.pt"))
     with pytest.raises(ValueError, match=r"shards of ranks \[1\], of 2"):
         merge(tmp_path / "state", tmp_path / "again")
+
+
+class Bomb:
+    """Unpickled carelessly, it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open, (str(self.path), "w")
+
+
+@pytest.mark.parametrize("kind", ["model", "optim", "extra_state"])
+def test_a_checkpoint_that_would_run_code_is_refused(
+    kind: str, session: Session, initial_state: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(initial_state, tmp_path / "state")
+    path = tmp_path / "state" / f"{kind}_world_size_1_rank_0.pt"
+    content = torch.load(path, weights_only=False)  # written by this test's session
+    torch.save({**content, "more": Bomb(tmp_path / "ran")}, path)
+    with pytest.raises(ValueError, match=f"{kind}_world_size_1_rank_0.pt: not a readable state of a rank"):
+        session.load(tmp_path / "state")
+    assert not (tmp_path / "ran").exists()
+    torch.load(path, weights_only=False)
+    assert (tmp_path / "ran").exists()  # it would have
 
 
 def test_the_frozen_group_takes_exported_weights(session: Session, initial_state: Path, tmp_path: Path) -> None:

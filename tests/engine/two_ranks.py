@@ -1,4 +1,7 @@
-"""Three steps of the toy system on any number of ranks. As a program, `python two_ranks.py N FOLDER` runs them on N."""
+"""Three steps of the toy system on any number of ranks.
+
+As a program, `python two_ranks.py N FOLDER STATE` takes them on N and then goes on from STATE, which others saved.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def steps(session: Any) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    ranks, folder = int(sys.argv[1]), Path(sys.argv[2])
+    ranks, folder, other = int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
     token = new_token()
     guard = start_guard(token, os.getpid(), log_path=folder / "guard.log")
     try:
@@ -40,6 +43,9 @@ def main() -> None:
         (folder / "steps.json").write_text(json.dumps(steps(session)))
         session.save(folder / "state")
         session.export(folder / "exported")
+        session.load(other, step=4)
+        session.save(folder / "taken_over")
+        (folder / "further.json").write_text(json.dumps(steps(session)))
         session.close()
     finally:
         guard.finish()

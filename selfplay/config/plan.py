@@ -55,9 +55,18 @@ def placement(cluster: ClusterConfig, frozen: bool) -> list[tuple[str, str]]:
         ("Ray", ray),
         ("FSDP ranks", f"{ranks} on {where} ({cluster.device}, {cluster.fsdp.dtype}, {rank})"),
         ("vLLM replicas", f"{ranks // tensor_parallel} ({cluster.device}, {cluster.rollout.dtype}{shards})"),
-        ("frozen servers", f"1 x vLLM {cluster.device}" if frozen else "none"),
+        ("frozen servers", _frozen(cluster) if frozen else "none"),
         ("agent-loop workers", f"{cluster.rollout.agent_workers} (sessions and the verifier)"),
     ]
+
+
+def _frozen(cluster: ClusterConfig) -> str:
+    if cluster.device == "cpu":
+        return "1 x vLLM cpu"
+    cards = f"{cluster.rollout.tensor_parallel} GPU{'s' if cluster.rollout.tensor_parallel > 1 else ''}"
+    if cluster.anchor.placement == "dedicated":
+        return f"1 x vLLM cuda, {cards} of its own"
+    return f"1 x vLLM cuda, on {cards} of the first ranks ({cluster.anchor.gpu_memory_utilization:g} of the memory)"
 
 
 def ancora_steps(config: Config) -> list[str]:

@@ -61,7 +61,8 @@ def memory_of(config: Config) -> Estimate | None:
         return None
     rank = algo.rl.lora_rank if isinstance(algo, BenchEvolverConfig) else 0
     kl = 0.0 if isinstance(algo, BenchEvolverConfig) else algo.optim.kl_coef
-    return estimate(shape, config.cluster, trained_share=adapters_share(shape, rank), reference=kl > 0)
+    anchor = isinstance(algo, AnchorLoopConfig)
+    return estimate(shape, config.cluster, trained_share=adapters_share(shape, rank), reference=kl > 0, anchor=anchor)
 
 
 def _memory(config: Config) -> Iterator[str]:

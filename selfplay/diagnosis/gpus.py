@@ -54,8 +54,8 @@ def gpus_needed(config: Config) -> int:
     cluster = config.cluster
     if cluster.device != "cuda" or cluster.ray_address or not needs_engine(config):
         return 0
-    frozen = cluster.rollout.tensor_parallel if isinstance(config.algo, AnchorLoopConfig) else 0
-    return cluster.ranks_per_node + frozen
+    alone = isinstance(config.algo, AnchorLoopConfig) and cluster.anchor.placement == "dedicated"
+    return cluster.ranks_per_node + (cluster.rollout.tensor_parallel if alone else 0)
 
 
 def cluster(config: Config) -> list[Finding]:

@@ -46,6 +46,14 @@ class FsdpConfig:
 
 
 @dataclass
+class AnchorConfig:
+    """The frozen model's server, where the system has one. Without GPUs it is a process like the others."""
+
+    placement: str = "dedicated"  # dedicated: GPUs of its own | colocated: the first rank's, asleep during updates
+    gpu_memory_utilization: float = 0.25  # colocated only: its share of the card, beside the policy's server
+
+
+@dataclass
 class ClusterConfig:
     """One machine or many: `nodes * ranks_per_node` FSDP ranks, one vLLM replica per tensor-parallel group."""
 
@@ -59,6 +67,7 @@ class ClusterConfig:
     gpu_gib: float = 0.0  # memory of one card, to compare the estimate with; 0: not known
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     fsdp: FsdpConfig = field(default_factory=FsdpConfig)
+    anchor: AnchorConfig = field(default_factory=AnchorConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     watchdog: WatchdogConfig = field(default_factory=WatchdogConfig)
 
@@ -84,6 +93,16 @@ class ClusterConfig:
                 raise ValueError(f"{key}: {value} is not allowed; it must be above 0")
         if self.device not in ("cpu", "cuda"):
             raise ValueError(f"device: {self.device!r} is not allowed; it is cpu or cuda")
+        if self.anchor.placement not in ("dedicated", "colocated"):
+            raise ValueError(
+                f"anchor.placement: {self.anchor.placement!r} is not allowed; it is dedicated or colocated"
+            )
+        for key, share in (
+            ("rollout.gpu_memory_utilization", self.rollout.gpu_memory_utilization),
+            ("anchor.gpu_memory_utilization", self.anchor.gpu_memory_utilization),
+        ):
+            if not 0 < share < 1:
+                raise ValueError(f"{key}: {share} is not allowed; it is a share above 0 and below 1")
         for key, dtype in (("rollout.dtype", self.rollout.dtype), ("fsdp.dtype", self.fsdp.dtype)):
             if dtype not in ("float32", "bfloat16"):
                 raise ValueError(f"{key}: {dtype!r} is not allowed; it is float32 or bfloat16")

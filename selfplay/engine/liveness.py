@@ -24,10 +24,16 @@ def worker_processes(run_token: str) -> dict[int, str]:
     return found
 
 
-def check_alive(watched: dict[int, str], nodes: int) -> None:
-    """Raise WorkerLost when one of `watched`, or one of several Ray `nodes`, is gone."""
-    import psutil
+def living_nodes() -> dict[str, str]:
+    """The nodes of the Ray cluster that are alive: id -> address."""
     import ray
+
+    return {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+
+
+def check_alive(watched: dict[int, str], nodes: dict[str, str]) -> None:
+    """Raise WorkerLost when one of the processes `watched`, or one of several Ray `nodes`, is gone."""
+    import psutil
 
     for pid, name in watched.items():
         try:
@@ -36,7 +42,8 @@ def check_alive(watched: dict[int, str], nodes: int) -> None:
             gone = True
         if gone:
             raise WorkerLost(f"process {pid} ({name}) died")
-    if nodes > 1:
-        lost = [node["NodeManagerAddress"] for node in ray.nodes() if not node["Alive"]]
+    if len(nodes) > 1:
+        lost = nodes.keys() - living_nodes().keys()
         if lost:
-            raise WorkerLost(f"Ray node(s) lost: {', '.join(lost)}")
+            addresses = ", ".join(sorted(nodes[node] for node in lost))
+            raise WorkerLost(f"{len(lost)} of {len(nodes)} Ray nodes lost ({addresses})")

@@ -103,10 +103,13 @@ class Estimate:
         return not self.card or self.peak <= self.card
 
 
-def estimate(shape: Shape, cluster: ClusterConfig, *, trained_share: float = 1.0, reference: bool = False) -> Estimate:
+def estimate(
+    shape: Shape, cluster: ClusterConfig, *, trained_share: float = 1.0, reference: bool = False, anchor: bool = False
+) -> Estimate:
     """The estimate for one card.
 
     Args:
+        anchor: the system has a frozen model's server; it counts where it shares a card of the policy's.
         trained_share: of the parameters, that have gradients and optimizer states (adapters: less than 1).
         reference: a frozen copy of the policy is held for a KL term.
     """
@@ -134,6 +137,9 @@ def estimate(shape: Shape, cluster: ClusterConfig, *, trained_share: float = 1.0
         "KV cache": kv,
         "trainer's state": (weights + states) if resident else 0.0,
     }
+    if anchor and cluster.anchor.placement == "colocated":
+        least = server + (CONTEXT_GIB + LEAST_KV_GIB) * GIB
+        generate["anchor"] = max(cluster.anchor.gpu_memory_utilization * card, least)
     per_token = 2 * shape.layers * shape.kv_width * BYTES[cluster.rollout.dtype] / cluster.rollout.tensor_parallel
     return Estimate(_in_gib(update), _in_gib(generate), int(kv / per_token), float(cluster.gpu_gib))
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import ray
 from omegaconf import DictConfig, open_dict
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from verl.plugin.platform import get_platform
 from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.rollout.llm_server import LLMServerClient
@@ -30,10 +31,20 @@ class Server:
     handle: Any
     launched: Any
     name: str
+    shares_card: bool = False  # with a rank: it has to sleep while that rank updates
 
     def wait(self) -> Server:
         ray.get(self.launched)
         return self
+
+    def sleep(self) -> None:
+        """Free the card: weights go to the host's memory, the cache is dropped."""
+        if self.shares_card:
+            ray.get(self.handle.sleep.remote())
+
+    def wake_up(self) -> None:
+        if self.shares_card:
+            ray.get(self.handle.wake_up.remote())
 
 
 class DirectClient(LLMServerClient):
@@ -50,7 +61,9 @@ class DirectClient(LLMServerClient):
         return None
 
 
-def _launch(config: DictConfig, name: str, rank: int, mode: RolloutMode, options: dict[str, Any]) -> Server:
+def _launch(
+    config: DictConfig, name: str, rank: int, mode: RolloutMode, options: dict[str, Any], devices: str = "0"
+) -> Server:
     handle = (
         ray.remote(vLLMHttpServer)
         .options(
@@ -65,14 +78,17 @@ def _launch(config: DictConfig, name: str, rank: int, mode: RolloutMode, options
             node_rank=0,
             gpus_per_node=1,
             nnodes=1,
-            cuda_visible_devices="0",
+            cuda_visible_devices=devices,
         )
     )
-    return Server(handle, handle.launch_server.remote(), name)
+    return Server(handle, handle.launch_server.remote(), name, shares_card=mode is RolloutMode.COLOCATED)
 
 
 def launch_frozen(config: DictConfig, model_path: str) -> Server:
-    """A server whose weights are `model_path`'s and which no update touches.
+    """A server whose weights are `model_path`'s and which no update touches; `trainer.frozen_placement` says where.
+
+    With cards of its own Ray finds them. On a shared card it is launched on this machine, beside the first ranks, when
+    the policy's server already sleeps: each takes its share of what it finds free.
 
     Leaner than a standalone replica group: no placement group, checkpoint worker or load balancer, which cost about
     10 s and half a gigabyte each on a laptop.
@@ -81,9 +97,23 @@ def launch_frozen(config: DictConfig, model_path: str) -> Server:
     with open_dict(config):
         config.actor_rollout_ref.model.path = model_path
         config.actor_rollout_ref.rollout.load_format = "auto"  # the trainer's servers start with dummy weights
-    on_cpu = get_platform().device_name == "cpu"
-    gpus = {} if on_cpu else {"num_gpus": config.actor_rollout_ref.rollout.tensor_model_parallel_size}
-    return _launch(config, "selfplay_frozen", FROZEN_RANK, RolloutMode.STANDALONE, gpus)
+        colocated = shares_card(config)
+        if colocated:
+            config.actor_rollout_ref.rollout.gpu_memory_utilization = config.trainer.frozen_memory
+    shards = config.actor_rollout_ref.rollout.tensor_model_parallel_size
+    name, devices = "selfplay_frozen", ",".join(map(str, range(shards)))
+    if colocated:
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        options: dict[str, Any] = {"num_gpus": 0, "scheduling_strategy": here}
+        return _launch(config, name, FROZEN_RANK, RolloutMode.COLOCATED, options, devices)
+    gpus = {} if get_platform().device_name == "cpu" else {"num_gpus": shards}
+    return _launch(config, name, FROZEN_RANK, RolloutMode.STANDALONE, gpus, devices)
+
+
+def shares_card(config: DictConfig) -> bool:
+    """Whether the frozen model's server is on a card of the policy's; on the CPU there is nothing to share."""
+    colocated: bool = config.trainer.get("frozen_placement") == "colocated"
+    return colocated and get_platform().device_name != "cpu"
 
 
 def launch_policy(config: DictConfig, replicas: int) -> list[Server]:

@@ -23,7 +23,7 @@ from selfplay.engine.environment import apply
 from selfplay.engine.episode import Message, Sample, Sampler, Task
 from selfplay.engine.errors import EngineError, RolloutFailed, WorkerLost
 from selfplay.engine.heartbeat import Heartbeat
-from selfplay.engine.liveness import check_alive, worker_processes
+from selfplay.engine.liveness import check_alive, living_nodes, worker_processes
 from selfplay.engine.policy import PolicySpec
 from selfplay.engine.startup import EpisodeSpec, Loading, episodes_yaml, start_ray, start_trainer
 from selfplay.engine.step_rows import plain, step_rows
@@ -71,6 +71,7 @@ class Session:
     _engine_log: IO[str] | None = field(init=False, default=None)
     _ray_dir: str = field(init=False, default="")
     _watched: dict[int, str] = field(init=False, default_factory=dict)
+    _nodes: dict[str, str] = field(init=False, default_factory=dict)
 
     # ---------------------------------------------------------------- life
 
@@ -85,6 +86,7 @@ class Session:
             loading = Loading(accelerated=self.cluster.device != "cpu")
             with self.heartbeat.phase("start: ray", stall_s=limit):
                 self._ray_dir = start_ray(self.cluster, loading.environment() | self.environment)
+                self._nodes = living_nodes() if self.cluster.nodes > 1 else {}
             with self.heartbeat.phase("start: workers", stall_s=limit):
                 agent_yaml = episodes_yaml(self.episodes, self.cluster, self.seed, self.log_dir)
                 self._trainer = start_trainer(
@@ -117,7 +119,7 @@ class Session:
 
     def check_alive(self) -> None:
         """Raise WorkerLost when a process or a node of the run is gone."""
-        check_alive(self._watched, self.cluster.nodes)
+        check_alive(self._watched, self._nodes)
 
     @contextmanager
     def _naming_losses(self) -> Iterator[None]:
@@ -173,7 +175,9 @@ class Session:
         return StepResult(rows, plain(metrics), timing)
 
     def sft(self, pairs: Sequence[Any], batch_size: int, lr: float) -> list[float]:
-        """Supervised steps of `batch_size` pairs each, at learning rate `lr`; one loss a step. No weight sync.
+        """Supervised steps of `batch_size` pairs each, at learning rate `lr`; one loss a step.
+
+        On GPUs the servers sleep from here on: `sync` before the next sampling.
 
         Give it 5-20 steps a call: verl unbinds the whole batch for every mini-batch.
         """
@@ -184,6 +188,7 @@ class Session:
 
         workers = self._trainer.actor_rollout_wg
         with self.heartbeat.phase("sft"), self._naming_losses():
+            self._trainer.rest_servers()
             workers.set_loss_fn(partial(sft_loss, config=None))
             try:
                 workers.set_lr(lr)
@@ -208,7 +213,7 @@ class Session:
     def sync(self) -> None:
         """Send the actor's weights to the rollout servers."""
         with self.heartbeat.phase("sync"), self._naming_losses():
-            self._trainer.checkpoint_manager.update_weights(self._trainer.global_steps)
+            self._trainer.send_weights()
 
     def save(self, folder: Path) -> None:
         """Write weights, optimizer and RNG of every rank under `folder`."""

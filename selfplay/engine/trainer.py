@@ -21,6 +21,7 @@ from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1 import PPOTrainerSync, register_trainer
 from verl.utils import tensordict_utils as tu
+from verl.utils.debug import marked_timer
 from verl.utils.metric import reduce_metrics
 from verl.utils.py_functional import rename_dict
 from verl.workers.rollout.llm_server import LLMServerClient
@@ -28,7 +29,7 @@ from verl.workers.rollout.llm_server import LLMServerClient
 from selfplay.engine.episode import Task
 from selfplay.engine.heartbeat import Heartbeat
 from selfplay.engine.replay import StrictReplayBuffer
-from selfplay.engine.servers import DirectClient, Server, adopt, launch_frozen, launch_policy
+from selfplay.engine.servers import DirectClient, Server, adopt, launch_frozen, launch_policy, shares_card
 from selfplay.engine.workers import PolicyWorker
 
 TRAINER_NAME = "selfplay"
@@ -92,15 +93,44 @@ class SelfPlayTrainer(PPOTrainerSync):
     def _setup(self) -> None:
         # Servers are launched first, without waiting: their start overlaps with the ranks'.
         path, trainer = self.config.trainer.get("frozen_model", None), self.config.trainer
-        frozen = launch_frozen(self.config, path) if path else None
+        shared = shares_card(self.config)
+        frozen = launch_frozen(self.config, path) if path and not shared else None
         beside_ranks = trainer.device == "cpu" and trainer.nnodes == 1  # weights travel through the host's memory
         adopt(launch_policy(self.config, trainer.n_gpus_per_node) if beside_ranks else [])
-        super()._setup()
+        super()._setup()  # its servers sleep when it returns
         buffer = self.replay_buffer
         assert isinstance(buffer, StrictReplayBuffer)
         buffer.error_log = self.error_log
         buffer.progress = lambda done, total: self.heartbeat.beat("sessions", done, total)
-        self.frozen = frozen.wait() if frozen else None
+        if path and shared:
+            frozen = launch_frozen(self.config, path)
+        if frozen is not None:
+            self.frozen = frozen.wait()
+            self.frozen.sleep()  # until the first weights are sent
+
+    # ---------------------------------------------------------------- the servers' shifts
+
+    def rest_servers(self) -> None:
+        """Leave the cards to the ranks; without cards nobody sleeps."""
+        self.checkpoint_manager.sleep_replicas()
+        if self.frozen is not None:
+            self.frozen.sleep()
+
+    def send_weights(self) -> None:
+        """Wake the policy's servers with its present weights, and then the frozen model's."""
+        self.checkpoint_manager.update_weights(self.global_steps)
+        if self.frozen is not None:
+            self.frozen.wake_up()
+
+    def on_init_end(self) -> None:
+        self.send_weights()
+
+    def on_sample_end(self) -> None:
+        self.rest_servers()
+
+    def on_step_end(self) -> None:
+        with marked_timer("update_weights", self.timing_raw):
+            self.send_weights()
 
     def get_llm_client(self) -> LLMServerClient:
         replicas = self.llm_server_manager.get_replicas()

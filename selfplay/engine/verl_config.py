@@ -130,6 +130,7 @@ def _rollout(policy: PolicySpec, cluster: ClusterConfig, agent_yaml: Path, seed:
 
 
 def _trainer(policy: PolicySpec, cluster: ClusterConfig) -> list[str]:
+    anchor = cluster.anchor
     out = [
         "algorithm.adv_estimator=grpo",  # unused: the algorithm computes its own advantages
         "algorithm.use_kl_in_reward=False",
@@ -151,5 +152,9 @@ def _trainer(policy: PolicySpec, cluster: ClusterConfig) -> list[str]:
         "trainer.resume_mode=disable",
     ]
     if policy.frozen_model is not None:
-        out.append(f"+trainer.frozen_model='{policy.frozen_model}'")
+        out += [
+            f"+trainer.frozen_model='{policy.frozen_model}'",
+            f"+trainer.frozen_placement={anchor.placement}",
+            f"+trainer.frozen_memory={anchor.gpu_memory_utilization}",
+        ]
     return out

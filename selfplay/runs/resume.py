@@ -17,8 +17,12 @@ from selfplay.runs.files import RunDirError
 from selfplay.runs.rundir import RunDir, create_run_dir, open_run_dir, read_run_json, unfinished_runs
 from selfplay.runs.summary import Status, read_summary
 
-# What may differ between the launches of one run without making it another run.
-FREE_KEYS = ("resume", "dry_run", "output_dir", "logging", "algo.steps", "cluster.watchdog", "cluster.checkpoint")
+# What may differ between the launches of one run without making it another run: how much is logged, how far it goes,
+# and on how many machines (a run that lost one goes on with what is left).
+FREE_KEYS = (
+    *("resume", "dry_run", "output_dir", "logging", "algo.steps", "cluster.watchdog", "cluster.checkpoint"),
+    *("cluster.name", "cluster.nodes", "cluster.ranks_per_node", "cluster.ray_address", "cluster.object_store_mib"),
+)
 
 
 def saved_overrides(path: Path) -> list[str]:

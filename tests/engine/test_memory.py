@@ -12,7 +12,8 @@ from selfplay.backbones.config import BackboneConfig
 from selfplay.config.errors import ConfigError
 from selfplay.config.load import load_config
 from selfplay.config.plan import describe
-from selfplay.engine.config import ClusterConfig, FsdpConfig, RolloutConfig
+from selfplay.diagnosis.gpus import gpus_needed
+from selfplay.engine.config import AnchorConfig, ClusterConfig, FsdpConfig, RolloutConfig
 from selfplay.engine.memory import (
     CONTEXT_GIB,
     FRAGMENTS,
@@ -86,6 +87,22 @@ def test_what_makes_it_larger_and_smaller() -> None:
     share = adapters_share(SHAPE, 4)
     assert 0 < share < 1
     assert estimate(SHAPE, CLUSTER, trained_share=share).update["optimizer"] < base.update["optimizer"]
+
+
+def test_a_frozen_model_on_a_shared_card_counts_and_one_on_its_own_does_not() -> None:
+    shared = replace(CLUSTER, anchor=AnchorConfig(placement="colocated", gpu_memory_utilization=0.25))
+    assert estimate(SHAPE, shared, anchor=True).generate["anchor"] == pytest.approx(FRAGMENTS * 0.25 * 80)
+    assert "anchor" not in estimate(SHAPE, CLUSTER, anchor=True).generate
+    assert "anchor" not in estimate(SHAPE, shared).generate
+    both = ["experiment=anchorloop_paper", "cluster.anchor.placement=colocated"]
+    with pytest.raises(ConfigError, match=r"GiB are needed of 80; .*gpu_memory_utilization lower or .*offload=true"):
+        load_config([*both, "cluster.anchor.gpu_memory_utilization=0.5"])
+    config = load_config([*both, "cluster.ranks_per_node=8", "cluster.rollout.gpu_memory_utilization=0.5"])
+    assert gpus_needed(config) == 8
+    assert "1 x vLLM cuda, on 1 GPU of the first ranks (0.25 of the memory)" in describe(config)
+    dedicated = load_config(["experiment=anchorloop_paper"])
+    assert gpus_needed(dedicated) == 8  # seven ranks and one
+    assert "1 x vLLM cuda, 1 GPU of its own" in describe(dedicated)
 
 
 def test_a_card_of_unknown_size_refuses_nothing() -> None:

@@ -212,6 +212,35 @@ def test_a_checkpoint_that_would_run_code_is_refused(
     assert (tmp_path / "ran").exists()  # it would have
 
 
+def test_a_frozen_server_on_a_shared_card_sleeps_while_the_policy_is_trained(
+    session: Session, initial_state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ray import put
+
+    from selfplay.engine.servers import Server
+
+    calls: list[tuple[str, str]] = []
+
+    class Call:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def remote(self) -> Any:
+            calls.append((self.name, session.heartbeat.pulse().phase))
+            return put(None)
+
+    class Handle:  # stands for a server on a GPU, of which there is none here
+        sleep, wake_up = Call("sleep"), Call("wake_up")
+
+    session.load(initial_state)
+    monkeypatch.setattr(session._trainer, "frozen", Server(Handle(), None, "frozen", shares_card=True))
+    session.step(tasks(2), centred, lr=1e-3)
+    assert calls == [("sleep", "generate"), ("wake_up", "sync")]
+    session.sft([([1, 2], [3, 4])] * 2, 2, lr=1e-3)
+    session.sync()
+    assert calls[2:] == [("sleep", "sft"), ("wake_up", "sync")]
+
+
 def test_the_frozen_group_takes_exported_weights(session: Session, initial_state: Path, tmp_path: Path) -> None:
     def answers(frozen: bool) -> tuple[list[list[int]], list[float]]:
         samples = session.generate([PROBE] * 4, max_tokens=8, seed_key=("frozen",), frozen=frozen)

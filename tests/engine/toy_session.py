@@ -15,9 +15,16 @@ from selfplay.engine.startup import EpisodeSpec
 HERE = Path(__file__).parent
 
 
-def toy_session(log_dir: Path, token: str, *, ranks: int = 1, frozen: bool = True) -> Session:
-    """A started session of the toy system on the untrained embedded backbone."""
-    cluster = ClusterConfig(ranks_per_node=ranks)
+def toy_session(
+    log_dir: Path,
+    token: str,
+    *,
+    cluster: ClusterConfig | None = None,
+    frozen: bool = True,
+    heartbeat: Heartbeat | None = None,
+) -> Session:
+    """A started session of the toy system on the untrained embedded backbone; by default on one rank."""
+    cluster = cluster or ClusterConfig()
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     if str(HERE) not in sys.path:
         sys.path.insert(0, str(HERE))
@@ -32,7 +39,8 @@ def toy_session(log_dir: Path, token: str, *, ranks: int = 1, frozen: bool = Tru
         EpisodeSpec("toy", "toy_episode:build", {"attempts": 3}),
         EpisodeSpec("failing", "toy_episode:build", {"attempts": 1, "fail": True}),
     ]
-    session = Session(policy, cluster, episodes, seed=7, run_token=token, log_dir=log_dir, heartbeat=Heartbeat())
+    heartbeat = heartbeat or Heartbeat()
+    session = Session(policy, cluster, episodes, seed=7, run_token=token, log_dir=log_dir, heartbeat=heartbeat)
     session.start()
     session.set_step(1)
     return session

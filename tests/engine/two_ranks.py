@@ -14,6 +14,7 @@ from typing import Any
 from test_session import tasks
 from toy_session import toy_session
 
+from selfplay.engine.config import ClusterConfig
 from selfplay.engine.processes import new_token
 from selfplay.engine.reaper import start_guard
 
@@ -39,7 +40,7 @@ def main() -> None:
     token = new_token()
     guard = start_guard(token, os.getpid(), log_path=folder / "guard.log")
     try:
-        session = toy_session(folder, token, ranks=ranks, frozen=False)
+        session = toy_session(folder, token, cluster=ClusterConfig(ranks_per_node=ranks), frozen=False)
         (folder / "steps.json").write_text(json.dumps(steps(session)))
         session.save(folder / "state")
         session.export(folder / "exported")

@@ -85,6 +85,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
 def single_run(arguments: Arguments) -> int:
     """One run, or what `--cfg job` and `dry_run=true` print of it."""
     from selfplay.config.load import load_config, to_yaml, with_saved_overrides
+    from selfplay.runs.resume import NothingLeft
 
     overrides = with_saved_overrides(arguments.overrides)
     config = load_config(overrides)
@@ -97,7 +98,14 @@ def single_run(arguments: Arguments) -> int:
         print(describe(config))
         return 0
     check_gpus(config)
-    with open_run(config, overrides) as run_dir:
+    try:
+        run_dir = open_run(config, overrides)
+    except NothingLeft as error:
+        if config.resume != "once":
+            raise ConfigError(str(error)) from error
+        print("nothing to do: the run has finished")
+        return 0
+    with run_dir:
         return run_algorithm(config, run_dir)
 
 
@@ -118,10 +126,11 @@ def open_run(config: Config, overrides: Sequence[str]) -> RunDir:
 
     Raises:
         ConfigError: it cannot be made, is no run, is in use, or belongs to another run.
+        NothingLeft: it has finished.
     """
     from selfplay.config.load import to_yaml
     from selfplay.runs.files import RunDirError
-    from selfplay.runs.resume import prepare_run_dir
+    from selfplay.runs.resume import NothingLeft, prepare_run_dir
 
     try:
         return prepare_run_dir(
@@ -134,6 +143,8 @@ def open_run(config: Config, overrides: Sequence[str]) -> RunDir:
             config_yaml=to_yaml(config),
             overrides=overrides,
         )
+    except NothingLeft:
+        raise
     except RunDirError as error:
         raise ConfigError(str(error)) from error
 

@@ -52,6 +52,7 @@ class Runtime:
         self._guard: Guard | None = None
         self._session: Session | None = None
         self._lost = ""
+        self._iterations = 0  # outer ones of this launch
 
     def __enter__(self) -> Runtime:
         apply(self.config.cluster, self._token)
@@ -129,6 +130,12 @@ class Runtime:
         """Raise Interrupted when a stop was asked for."""
         self._stop.raise_if_requested()
 
+    def iteration_done(self) -> None:
+        """One more outer iteration is done, and not the last. Raises Interrupted when this launch was to do no more."""
+        self._iterations += 1
+        if self._iterations == self.config.stop_after:
+            raise Interrupted(f"stop_after={self.config.stop_after} is reached")
+
     def _show(self, pulse: Pulse) -> None:
         amount = f" {pulse.done}/{pulse.total}" if pulse.total else ""
         self.progress.activity(f"{pulse.phase}{amount}")
@@ -170,9 +177,9 @@ def conclude(runtime: Runtime, loop: Loop, work: Callable[[], str]) -> int:
     """Do a loop's work and write how it ended; `work` returns why it ended early, if it did. The exit code."""
     try:
         return runtime.finish(ExitCode.FINISHED, work())
-    except Interrupted:
+    except Interrupted as stop:
         loop.save()
-        return runtime.finish(ExitCode.INTERRUPTED, "stopped on request")
+        return runtime.finish(ExitCode.INTERRUPTED, str(stop))
     except WorkerLost as error:
         if runtime.stop_requested:  # the signal reached the workers as well: the last checkpoint is what there is
             return runtime.finish(ExitCode.INTERRUPTED, f"stopped on request; step {loop.saved_step} is saved")

@@ -105,6 +105,15 @@ def annotate(path: Path, note: Mapping[str, Any]) -> None:
     write_atomic(path / NOTE, to_json(note, indent=1) + "\n")
 
 
+def read_note(path: Path) -> dict[str, Any]:
+    """The note of a kept state. Raises ValueError, naming the file, for one that has no table of rounds."""
+    try:
+        note = dict(json.loads((path / NOTE).read_text(encoding="utf-8")))
+        return {**note, "rounds": list(note["rounds"])}
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path / NOTE}: not the note of a kept state: {error}") from error
+
+
 def store(session: Session, path: Path, note: Mapping[str, Any] | None = None) -> None:
     """Keep the session's state at `path`, whole or not at all, with a note; the first of several writers wins."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,11 +15,13 @@ from selfplay.config.schema import Config
 from selfplay.engine.session import Session
 from selfplay.objectives.intervals import bootstrap_difference
 from selfplay.runs.checkpoints import Checkpoint, CheckpointStore
-from selfplay.runs.files import read_jsonl, to_json, write_atomic
+from selfplay.runs.files import RunDirError, read_jsonl, to_json, write_atomic
 from selfplay.runs.metrics import MetricsLog
 from selfplay.runs.rollouts import RolloutWriter
 from selfplay.runs.rundir import RunDir
 from selfplay.runs.summary import Summary
+
+METRICS = "metrics.jsonl"  # the run's, as it was: what a checkpoint continues from must not be damaged alone
 
 
 class Counters(Protocol):
@@ -28,6 +30,9 @@ class Counters(Protocol):
     step: int
 
     def to_dict(self) -> dict[str, Any]: ...
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Counters: ...
 
 
 class TrainingRun:
@@ -64,19 +69,38 @@ class TrainingRun:
         """Drop what was written after a checkpoint (None: the very start), and take up its summary; its position.
 
         The seconds of earlier launches are added once: what a run that goes back has spent since, it has spent.
+
+        Raises:
+            RunDirError: the checkpoint's state.json is not what a run writes.
         """
         first, self._taken_up = not self._taken_up, True
-        self.metrics.truncate_after(checkpoint.step if checkpoint else 0)
+        self._rewind_metrics(checkpoint)
         self.rollouts.truncate_after(checkpoint.step if checkpoint else 0)
         if checkpoint is None:
             return None
-        state = json.loads((checkpoint.path / "state.json").read_text(encoding="utf-8"))
-        self.saved_step = checkpoint.step
-        saved, summary = Summary.from_dict(state["summary"]), self.runtime.summary
+        path = checkpoint.path / "state.json"
+        try:
+            state = json.loads(path.read_text(encoding="utf-8"))
+            position, saved = dict(state["position"]), Summary.from_dict(state["summary"])
+            type(self.position).from_dict(position)  # raises here, where the file is known
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise RunDirError(f"{path}: not the state of a run: {type(error).__name__}: {error}") from error
+        self.saved_step, summary = checkpoint.step, self.runtime.summary
         summary.before, summary.warmup, summary.iterations = saved.before, saved.warmup, saved.iterations
         for phase, seconds in saved.timing_s.items() if first else ():
             self.runtime.add_time(phase, seconds)
-        return dict(state["position"])
+        return position
+
+    def _rewind_metrics(self, checkpoint: Checkpoint | None) -> None:
+        for damaged in self.store.set_aside:
+            self.progress.note(f"damaged, set aside: {damaged}")
+        copy = checkpoint.path / METRICS if checkpoint else None
+        if copy is None:
+            self.metrics.replace("")
+        elif copy.is_file():
+            self.metrics.replace(copy.read_text(encoding="utf-8"))
+        else:  # of a version that kept none
+            self.metrics.truncate_after(checkpoint.step if checkpoint else 0)
 
     def save(self) -> None:
         """Commit a checkpoint: the policy at work, and how far the run has come."""
@@ -90,6 +114,7 @@ class TrainingRun:
                 write(folder)
             state = {"position": self.position.to_dict(), "summary": self.runtime.summary.to_dict()}
             write_atomic(folder / "state.json", to_json(state, indent=2) + "\n")
+            shutil.copyfile(self.run_dir.metrics, folder / METRICS)
         self.saved_step = self.position.step
 
     def export_model(self, folder: Path) -> None:

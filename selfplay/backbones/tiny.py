@@ -50,7 +50,7 @@ def load_corpus(path: str = "") -> Corpus:
     source = Path(path) if path else files("selfplay.backbones").joinpath("tiny_corpus.json")
     try:
         data = json.loads(source.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
+    except ValueError as error:
         raise ValueError(f"{path}: not JSON: {error}") from error
     for key in ("phrases", "texts"):
         value = data.get(key) if isinstance(data, dict) else None

@@ -23,7 +23,9 @@ Common settings
   logging.tensorboard=true    event files beside metrics.jsonl
   output_dir=outputs          where run directories go
   resume=auto                 continue the newest unfinished run of this algo, name and seed; fresh if none
+  resume=once                 the same, and nothing to do if that run has finished: for batch jobs
   resume=outputs/ancora/...   continue that run, with the overrides it was started with
+  stop_after=1                save and end after one outer iteration (a step; an iteration; a round)
   dry_run=true                print settings, placement and steps, start nothing
 
 Flags

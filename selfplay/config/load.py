@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -23,6 +24,9 @@ from selfplay.runs.files import RunDirError
 from selfplay.runs.resume import combine, saved_overrides
 
 _WANTED = {int: "a whole number", float: "a number", bool: "true or false", str: "text", list: "a list"}
+
+_PASSWORD = re.compile(r"://[^/\s]*@")
+_SECRET = re.compile(r"(?:^[^=]*[._]|^[+~]*|[{,]\s*(?:\w*_)?)(?:key|token|password|secret)\s*(?:=|:)", re.IGNORECASE)
 
 OPEN_SECTIONS = ("algo.eval.more.", "algo.endpoints.", "data.revision.")  # their names are the user's own
 
@@ -96,11 +100,12 @@ def parse(overrides: Sequence[str]) -> list[Override]:
     """Hydra's overrides of a command line.
 
     Raises:
-        ConfigError: one of them is not of the form key=value.
+        ConfigError: one of them is not of the form key=value, or holds a secret.
     """
     parser = OverridesParser.create()
     parsed = []
     for text in overrides:
+        _refuse_secret(text)
         try:
             parsed.extend(parser.parse_overrides([text]))
         except OverrideParseException as error:
@@ -108,6 +113,15 @@ def parse(overrides: Sequence[str]) -> list[Override]:
                 f"{text}: not an override; write key=value, with quotes around a value that holds , = or blanks"
             ) from error
     return parsed
+
+
+def _refuse_secret(text: str) -> None:
+    """Settings are written to the run's files and repeated in messages, so a secret is refused before it is either."""
+    key = text.partition("=")[0]
+    if _PASSWORD.search(text):
+        raise ConfigError(f"{key}: no name and password in an address, please; settings are kept in files")
+    if _SECRET.search(text):
+        raise ConfigError(f"{key}: no secrets among the settings, please; key_variable names the variable with a key")
 
 
 def _check_form(override: Override, root: Root) -> None:

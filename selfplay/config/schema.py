@@ -40,7 +40,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
 }
 
 GROUPS = ("algo", "backbone", "sandbox", "cluster", "logging", "experiment")
-RESUME_WORDS = ("never", "auto")
+RESUME_WORDS = ("never", "auto", "once")
 MAX_SEED = 2**31 - 1
 
 
@@ -55,7 +55,9 @@ class Config:
     logging: LoggingConfig = field(default_factory=LoggingConfig)
     seed: int = 0
     name: str = "run"  # part of the run directory's name
-    resume: str = "never"  # never: a fresh run directory | auto: the newest unfinished one of this run | its path
+    resume: str = "never"  # never: a fresh run directory | auto: the newest unfinished one of this run | its path |
+    # once: as auto, and nothing to do if that run has finished
+    stop_after: int = 0  # save and end (exit code 130) after so many outer iterations of this launch; 0: go to the end
     dry_run: bool = False  # print the settings, the placement and the steps, and end
     output_dir: str = "outputs"
     rows: list[str] = field(default_factory=list)  # of an experiment that is a table: the overrides of each run
@@ -73,7 +75,9 @@ class Config:
         if not self.output_dir:
             raise ValueError("output_dir: '' is not allowed; it is a folder")
         if not self.resume:
-            raise ValueError("resume: '' is not allowed; it is never, auto or the path of a run directory")
+            raise ValueError("resume: '' is not allowed; it is never, auto, once or the path of a run directory")
+        if self.stop_after < 0:
+            raise ValueError(f"stop_after: {self.stop_after} is not allowed; it is 0 (to the end) or above")
 
 
 @cache

@@ -91,6 +91,10 @@ class ClusterConfig:
         for key, value in positive.items():
             if value <= 0:
                 raise ValueError(f"{key}: {value} is not allowed; it must be above 0")
+        if self.nodes > 1 and not self.ray_address:
+            raise ValueError(
+                f"ray_address: '' is not allowed with nodes={self.nodes}; it is a Ray head's, as host:6379"
+            )
         if self.device not in ("cpu", "cuda"):
             raise ValueError(f"device: {self.device!r} is not allowed; it is cpu or cuda")
         if self.anchor.placement not in ("dedicated", "colocated"):

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from verl.plugin.platform import PlatformBase, PlatformRegistry
 
+from selfplay.engine.key_guard import KEY_VARIABLE
 from selfplay.engine.processes import allow_tracing
 
 allow_tracing()  # so that the watchdog can say where this process waits
@@ -167,7 +168,7 @@ class CpuPlatform(PlatformBase):
         yield
 
     def rollout_env_vars(self) -> dict[str, str]:
-        """Environment of the vLLM server actors, inherited by their engine processes."""
-        keep = {k: v for k, v in os.environ.items() if k.startswith("VLLM_")}
+        """Environment of the vLLM server actors, inherited by their engine processes. Ray writes it to its logs."""
+        keep = {k: v for k, v in os.environ.items() if k.startswith("VLLM_") and k != KEY_VARIABLE}
         keep["TORCH_COMPILE_DISABLE"] = os.environ.get("TORCH_COMPILE_DISABLE", "1")
         return keep

@@ -34,6 +34,9 @@ def variables(cluster: ClusterConfig, run_token: str) -> dict[str, str]:
         "RAY_DEDUP_LOGS": "0",
         "RAY_worker_niceness": "0",  # at Ray's 15 any other program on the machine starves the run
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+        # Without clusters Ray takes 127.0.0.1 for its machine's address, and all of the run listens there alone: its
+        # ports ask nobody who they are. (Named after the systems where this is Ray's default; it counts on Linux too.)
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0" if cluster.nodes == 1 and not cluster.ray_address else "1",
     }
     if cluster.device != "cpu":
         return common

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
 from selfplay.engine.errors import WorkerLost
+from selfplay.engine.heartbeat import Heartbeat
 from selfplay.engine.reaper import run_processes
 
 ESSENTIAL = ("ray::", "VLLM::", "EngineCore", "raylet", "gcs_server")
@@ -29,6 +32,19 @@ def living_nodes() -> dict[str, str]:
     import ray
 
     return {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+
+
+def await_nodes(wanted: int, heartbeat: Heartbeat) -> dict[str, str]:
+    """The nodes of the Ray cluster, once there are as many as `wanted`; the watchdog ends a wait that is in vain."""
+    seen = 0
+    while True:
+        nodes = living_nodes()
+        if len(nodes) != seen:
+            seen = len(nodes)
+            heartbeat.beat("machines of the Ray cluster", seen, wanted)
+        if seen >= wanted:
+            return nodes
+        time.sleep(1.0)
 
 
 def check_alive(watched: dict[int, str], nodes: dict[str, str]) -> None:

@@ -23,7 +23,7 @@ from selfplay.engine.environment import apply
 from selfplay.engine.episode import Message, Sample, Sampler, Task
 from selfplay.engine.errors import EngineError, RolloutFailed, WorkerLost
 from selfplay.engine.heartbeat import Heartbeat
-from selfplay.engine.liveness import check_alive, living_nodes, worker_processes
+from selfplay.engine.liveness import await_nodes, check_alive, worker_processes
 from selfplay.engine.policy import PolicySpec
 from selfplay.engine.startup import EpisodeSpec, Loading, episodes_yaml, start_ray, start_trainer
 from selfplay.engine.step_rows import plain, step_rows
@@ -86,7 +86,7 @@ class Session:
             loading = Loading(accelerated=self.cluster.device != "cpu")
             with self.heartbeat.phase("start: ray", stall_s=limit):
                 self._ray_dir = start_ray(self.cluster, loading.environment() | self.environment)
-                self._nodes = living_nodes() if self.cluster.nodes > 1 else {}
+                self._nodes = await_nodes(self.cluster.nodes, self.heartbeat) if self.cluster.nodes > 1 else {}
             with self.heartbeat.phase("start: workers", stall_s=limit):
                 agent_yaml = episodes_yaml(self.episodes, self.cluster, self.seed, self.log_dir)
                 self._trainer = start_trainer(

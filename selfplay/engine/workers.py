@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import socket
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -77,13 +78,24 @@ class CpuEngine(FSDPEngineWithLMHead):
         return out
 
 
+def meeting_place(rank: int, world_size: int) -> Any:
+    """The store where the ranks find each other. torch's own would listen at every address, this one at rank 0's."""
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    listening: dict[str, Any] = {}
+    if rank == 0:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        listening["master_listen_fd"] = socket.create_server((address, port), family=family).detach()
+    return dist.TCPStore(address, port, world_size, is_master=rank == 0, **listening)  # type: ignore[attr-defined]
+
+
 class PolicyTrainingWorker(TrainingWorker):
     def __init__(self, config: Any) -> None:
         if ON_CPU:
             # verl asks for the backend "cpu:gloo,cpu:gloo", which torch rejects; it keeps a group that exists.
             if not dist.is_initialized():
                 rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-                dist.init_process_group("cpu:gloo", rank=rank, world_size=world_size)
+                store = meeting_place(rank, world_size)
+                dist.init_process_group("cpu:gloo", store=store, rank=rank, world_size=world_size)
             torch.set_num_threads(int(os.environ.get(FSDP_THREADS, "1")))  # Ray gives an actor one
         super().__init__(config)
 

@@ -52,8 +52,6 @@ class RemoteConfig(EndpointConfig):
         """Raise ValueError("key: reason") on a value that cannot work."""
         if self.base_url:
             super().check()
-        if "@" in self.base_url:
-            raise ValueError("base_url: no name and password in it, please; the key is in endpoint.key_variable")
 
 
 @dataclass

@@ -64,12 +64,12 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
         RunDirError: a line is not JSON; names file and line.
     """
     records = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
         if not line:  # the end; splitlines() would cut at marks that may stand in a text
             continue
         try:
             records.append(json.loads(line))
-        except json.JSONDecodeError as error:
+        except ValueError as error:  # bytes that are no text are one too
             raise RunDirError(f"{path}:{number}: not JSON: {error}") from error
     return records
 

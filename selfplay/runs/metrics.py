@@ -39,6 +39,12 @@ class MetricsLog:
             self._file = self.path.open("a", encoding="utf-8")
         return len(records) - len(kept)
 
+    def replace(self, text: str) -> None:
+        """Make the file what it was when it held `text`, however it has been damaged since."""
+        self._file.close()
+        write_atomic(self.path, text)
+        self._file = self.path.open("a", encoding="utf-8")
+
     def close(self) -> None:
         self._file.close()
 
@@ -59,9 +65,9 @@ def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
     Raises:
         RunDirError: a whole line is not a step's JSON object; names file and line.
     """
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if not line.endswith("\n"):
+            if not line.endswith(b"\n"):
                 return
             try:
                 record = json.loads(line)

@@ -1,8 +1,9 @@
-"""`resume=never|auto|<path>`: which directory a run writes to, and whether it may continue the one it finds.
+"""`resume=never|auto|once|<path>`: which directory a run writes to, and whether it may continue the one it finds.
 
 `auto` takes the newest run of the same algo, name and seed that has not finished, and makes a fresh directory if there
-is none: a job that is started again and again with the same line ends with one finished run. A path continues that very
-run with the overrides it was started with; ones given beside `resume=` come on top.
+is none. `once` does the same, but has nothing to do where that run has finished: a batch job that is started again and
+again with the same line ends with one finished run. A path continues that very run with the overrides it was started
+with; ones given beside `resume=` come on top.
 """
 
 from __future__ import annotations
@@ -14,15 +15,20 @@ from typing import Any
 import yaml
 
 from selfplay.runs.files import RunDirError
-from selfplay.runs.rundir import RunDir, create_run_dir, open_run_dir, read_run_json, unfinished_runs
+from selfplay.runs.rundir import RunDir, create_run_dir, open_run_dir, read_run_json, runs_of, unfinished_runs
 from selfplay.runs.summary import Status, read_summary
 
 # What may differ between the launches of one run without making it another run: how much is logged, how far it goes,
 # and on how many machines (a run that lost one goes on with what is left).
 FREE_KEYS = (
-    *("resume", "dry_run", "output_dir", "logging", "algo.steps", "cluster.watchdog", "cluster.checkpoint"),
+    *("resume", "stop_after", "dry_run", "output_dir", "logging", "algo.steps"),
+    *("cluster.watchdog", "cluster.checkpoint"),
     *("cluster.name", "cluster.nodes", "cluster.ranks_per_node", "cluster.ray_address", "cluster.object_store_mib"),
 )
+
+
+class NothingLeft(RunDirError):
+    """The run that was to be continued has finished."""
 
 
 def saved_overrides(path: Path) -> list[str]:
@@ -32,7 +38,9 @@ def saved_overrides(path: Path) -> list[str]:
         RunDirError: there is no run at `path`.
     """
     if not (path / "run.json").is_file():
-        raise RunDirError(f"resume: {str(path)!r} is not allowed; it is never, auto or the path of a run directory")
+        raise RunDirError(
+            f"resume: {str(path)!r} is not allowed; it is never, auto, once or the path of a run directory"
+        )
     return [str(item) for item in read_run_json(path)["overrides"]]
 
 
@@ -61,12 +69,17 @@ def prepare_run_dir(
     """The directory that this launch writes to, held by this process.
 
     Raises:
-        RunDirError: it is no run, is in use, was started with other settings, or has nothing left to do.
+        NothingLeft: it has finished.
+        RunDirError: it is no run, is in use, or was started with other settings.
     """
     found: Path | None = None
     if resume == "auto":
         candidates = unfinished_runs(output_dir, algo, name, seed)
         found = candidates[0] if candidates else None
+    elif resume == "once":
+        found = next(
+            (path for path, status in runs_of(output_dir, algo, name, seed) if status is not Status.BAD_CONFIG), None
+        )
     elif resume != "never":
         found = Path(resume)
     if found is None:
@@ -110,7 +123,7 @@ def _check_same_run(run_dir: RunDir, config_yaml: str) -> None:
     try:
         saved = yaml.safe_load(run_dir.config_yaml.read_text(encoding="utf-8"))
         found = differences(saved, yaml.safe_load(config_yaml))
-    except (yaml.YAMLError, AttributeError) as error:
+    except (yaml.YAMLError, ValueError, AttributeError) as error:
         raise RunDirError(f"{run_dir.config_yaml}: not a run's settings: {error}") from error
     if found:
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""
@@ -123,7 +136,7 @@ def _check_same_run(run_dir: RunDir, config_yaml: str) -> None:
 def _check_work_left(run_dir: RunDir, steps: int) -> None:
     summary = read_summary(run_dir.summary)
     if summary is not None and summary.status is Status.FINISHED and summary.steps >= steps:
-        raise RunDirError(
+        raise NothingLeft(
             f"resume: {str(run_dir.path)!r} is not allowed; it is finished with {summary.steps} of {steps} steps"
             " (algo.steps=<more> goes on)"
         )

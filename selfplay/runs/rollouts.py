@@ -61,11 +61,11 @@ def read_rollouts(path: Path) -> Iterator[Rollout]:
     Raises:
         RunDirError: a line is not a rollout; names file and line.
     """
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
                 yield Rollout(**json.loads(line))
-            except (json.JSONDecodeError, TypeError) as error:
+            except (ValueError, TypeError) as error:
                 raise RunDirError(f"{path}:{number}: not a rollout: {error}") from error
 
 

@@ -62,10 +62,9 @@ class RunDir:
         record = read_run_json(self.path)
         record["overrides"] = list(overrides)
         record["launches"].append(_launch())
-        summary = read_summary(self.summary)
-        if summary is not None:
-            summary.status, summary.message = Status.RUNNING, ""
-            write_summary(self.summary, summary)
+        summary = _summary(self.path) or Summary(seed=record["seed"])
+        summary.status, summary.message = Status.RUNNING, ""
+        write_summary(self.summary, summary)
         write_atomic(self.config_yaml, config_yaml)
         write_atomic(self.run_json, to_json(record, indent=2) + "\n")
 
@@ -128,18 +127,24 @@ def unfinished_runs(output_dir: Path, algo: str, name: str, seed: int) -> list[P
 
     Runs that ended with bad settings or data are left out: they would end the same way again.
     """
+    ended = (Status.FINISHED, Status.BAD_CONFIG)
+    return [path for path, status in runs_of(output_dir, algo, name, seed) if status not in ended]
+
+
+def runs_of(output_dir: Path, algo: str, name: str, seed: int) -> list[tuple[Path, Status]]:
+    """Directories of runs of this algo, name and seed with their status, newest first."""
     parent = output_dir / algo
-    found: list[tuple[str, str, Path]] = []
+    found: list[tuple[str, str, Path, Status]] = []
     for entry in parent.iterdir() if parent.is_dir() else ():
         match = _NAME.match(entry.name)
         if match is None or match["name"] != name or not (entry / "run.json").is_file():
             continue
         record = read_run_json(entry)
-        summary = read_summary(entry / "summary.json")
-        ended = summary is not None and summary.status in (Status.FINISHED, Status.BAD_CONFIG)
-        if record["name"] == name and record["seed"] == seed and not ended:
-            found.append((str(record["created"]), entry.name, entry))
-    return [path for _, _, path in sorted(found, reverse=True)]
+        if record["name"] == name and record["seed"] == seed:
+            summary = _summary(entry)
+            status = Status.RUNNING if summary is None else summary.status
+            found.append((str(record["created"]), entry.name, entry, status))
+    return [(path, status) for _, _, path, status in sorted(found, reverse=True)]
 
 
 def read_run_json(path: Path) -> dict[str, Any]:
@@ -152,11 +157,19 @@ def read_run_json(path: Path) -> dict[str, Any]:
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
         missing = {"algo", "name", "seed", "created", "overrides", "launches"} - record.keys()
-    except (OSError, json.JSONDecodeError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError) as error:
         raise RunDirError(f"{file}: not a run's record: {error}") from error
     if missing:
         raise RunDirError(f"{file}: not a run's record: {', '.join(sorted(missing))} missing")
     return dict(record)
+
+
+def _summary(path: Path) -> Summary | None:
+    """The run's summary; None for a damaged one, which its checkpoint replaces when the run is continued."""
+    try:
+        return read_summary(path / "summary.json")
+    except RunDirError:
+        return None
 
 
 def _launch() -> dict[str, Any]:

@@ -14,7 +14,7 @@ from selfplay.config.load import group_options, leaves, load_config, to_yaml
 from selfplay.config.schema import GROUPS
 from selfplay.train import main
 
-TOP = "algo, backbone, cluster, dry_run, logging, name, output_dir, resume, row, rows, sandbox, seed"
+TOP = "algo, backbone, cluster, dry_run, logging, name, output_dir, resume, row, rows, sandbox, seed, stop_after"
 
 BAD = {
     "no such key": (
@@ -91,7 +91,7 @@ BAD = {
     "no such flag": (["--dry-run"], "--dry-run: there is no such flag; there are --help, --cfg job and --multirun"),
     "resume from nowhere": (
         ["resume=nowhere"],
-        "resume: 'nowhere' is not allowed; it is never, auto or the path of a run directory",
+        "resume: 'nowhere' is not allowed; it is never, auto, once or the path of a run directory",
     ),
     "a bad job in a sweep": (
         ["--multirun", "seed=0,1", "algo.steps=5,-1"],

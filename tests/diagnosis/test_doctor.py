@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from selfplay.config.errors import ConfigError
 from selfplay.config.load import load_config
 from selfplay.diagnosis import findings, gpus
 from selfplay.diagnosis.backbone import missing_files
@@ -274,8 +275,8 @@ def test_an_nvidia_smi_that_fails_is_no_gpu(
 
 
 def test_several_machines_need_a_ray_cluster() -> None:
-    (lonely,) = gpus.cluster(load_config(["cluster=gpu", "cluster.nodes=2"]))
-    assert (lonely.state, "cluster.ray_address" in lonely.fix) == (State.PROBLEM, True)
+    with pytest.raises(ConfigError, match=r"cluster\.ray_address: '' is not allowed with nodes=2"):
+        load_config(["cluster=gpu", "cluster.nodes=2"])
     joined = load_config(["cluster=a100x8_80g", "cluster.nodes=2", "cluster.ray_address=head:6379"])
     (elsewhere,) = gpus.cluster(joined)
     assert (elsewhere.state, gpus.gpus_needed(joined)) == (State.OK, 0)

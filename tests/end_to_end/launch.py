@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,14 @@ SHORT = (
 class Launch:
     """A run of `python -m selfplay.train` in a process of its own."""
 
-    def __init__(self, folder: Path, overrides: Sequence[str], cache: Path) -> None:
+    def __init__(
+        self, folder: Path, overrides: Sequence[str], cache: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.folder = folder
         self.log = folder / f"console-{time.monotonic_ns()}.txt"
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "selfplay.train", f"output_dir={folder / 'outputs'}", *overrides]
-        environ = os.environ | {"SELFPLAY_CACHE_DIR": str(cache)}
+        environ = os.environ | {"SELFPLAY_CACHE_DIR": str(cache)} | dict(environment or {})
         environ.pop("PYTHONPATH", None)
         with self.log.open("w") as out:
             self.process = subprocess.Popen(

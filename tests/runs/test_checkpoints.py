@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,57 @@ def test_a_replacement_killed_between_removal_and_rename_is_not_lost(tmp_path: P
 def test_keeping_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="keep: 0 is not allowed"):
         CheckpointStore(tmp_path, keep=0)
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0x40
+    path.write_bytes(bytes(content))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda folder: flip(folder / "actor" / "weights"), "actor/weights is not what was written"),
+        (lambda folder: (folder / "actor" / "weights").write_text("we"), "actor/weights is not what was written"),
+        (lambda folder: (folder / "actor" / "weights").unlink(), "actor/weights is missing"),
+        (lambda folder: (folder / COMPLETE).write_text('{"step": 2, "sha'), "COMPLETE is not what a run writes"),
+        (lambda folder: (folder / COMPLETE).write_bytes(b"\xff\x00"), "COMPLETE is not what a run writes"),
+    ],
+)
+def test_a_damaged_checkpoint_is_set_aside_for_the_one_before(
+    spoil: Callable[[Path], object], said: str, tmp_path: Path
+) -> None:
+    store = CheckpointStore(tmp_path, keep=2)
+    commit(store, 1, "weights of step 1")
+    commit(store, 2, "weights of step 2")
+    spoil(tmp_path / "step_000002")
+    opened = CheckpointStore(tmp_path, keep=2)
+    latest = opened.latest()
+    assert latest is not None
+    assert latest.step == 1
+    (aside,) = opened.set_aside
+    assert said in aside
+    assert (tmp_path / "damaged_step_000002").is_dir()
+    commit(opened, 2, "again")
+    again = opened.latest()
+    assert again is not None
+    assert again.step == 2
+
+
+def test_without_a_sound_checkpoint_there_is_none(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=2)
+    for step in (1, 2):
+        commit(store, step)
+        flip(tmp_path / f"step_00000{step}" / "actor" / "weights")
+    assert store.latest() is None
+    assert len(store.set_aside) == 2
+
+
+def test_a_checkpoint_of_a_version_without_sums_is_taken_as_it_is(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=2)
+    commit(store, 3)
+    (tmp_path / "step_000003" / COMPLETE).write_text("3\n")
+    latest = store.latest()
+    assert latest is not None
+    assert latest.step == 3

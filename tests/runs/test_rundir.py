@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from selfplay.runs.files import RunDirError
-from selfplay.runs.resume import combine, differences, prepare_run_dir, saved_overrides
+from selfplay.runs.resume import NothingLeft, combine, differences, prepare_run_dir, saved_overrides
 from selfplay.runs.rundir import RunDir, create_run_dir, open_run_dir, unfinished_runs
 from selfplay.runs.summary import Status, Summary, read_summary, write_summary
 
@@ -85,6 +85,20 @@ def test_auto_starts_afresh_when_there_is_nothing_to_continue(tmp_path: Path, st
     with prepare(tmp_path, "auto") as run:
         assert not run.resumed
         assert run.path != first.path
+
+
+def test_once_continues_a_run_until_it_has_finished(tmp_path: Path) -> None:
+    with prepare(tmp_path, "once") as first:
+        assert not first.resumed
+    with prepare(tmp_path, "once") as run:
+        assert run.path == first.path
+        end(run.path, Status.FINISHED)
+    with pytest.raises(NothingLeft, match=r"finished with 10 of 10 steps"):
+        prepare(tmp_path, "once")
+    with prepare(tmp_path, "once", steps=12) as run:
+        assert run.path == first.path
+    with prepare(tmp_path, "once", name="other") as run:
+        assert not run.resumed
 
 
 def test_another_setting_is_another_run(tmp_path: Path) -> None:

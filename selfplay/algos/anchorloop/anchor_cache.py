@@ -36,9 +36,13 @@ class AnchorCache:
     """The file of one run, read once and appended to."""
 
     def __init__(self, path: Path) -> None:
+        """Raises ValueError, naming the file, for one that holds anything but groups of answers."""
         self.hits = self.misses = 0
         self._log = AppendLog(path)
-        self._groups: dict[str, Answers] = {record["key"]: record["answers"] for record in self._log.records}
+        try:
+            self._groups: dict[str, Answers] = {str(r["key"]): list(r["answers"]) for r in self._log.records}
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path}: a record is no group of answers: {error}") from error
 
     def get(self, key: AnchorKey) -> Answers | None:
         """A group's answers, counted as a hit or a miss."""

@@ -287,6 +287,7 @@ class AnchorLoopRun(TrainingRun):
             return
         place.iteration += 1
         self._enter(Stage.REFRESH)
+        self.runtime.iteration_done()
 
     def evaluate_after(self) -> None:
         self.runtime.summary.after, _ = self._evaluate("after")

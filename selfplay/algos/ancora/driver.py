@@ -227,6 +227,8 @@ class AncoraRun(TrainingRun):
                     pass_rate=values["pass_rate"],
                     pool=values["pool/size"],
                 )
+                if step < self.algo.steps and not self._at_end():
+                    self.runtime.iteration_done()
         return self.position.stopped
 
     def _at_end(self) -> bool:

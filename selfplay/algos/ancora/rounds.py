@@ -12,7 +12,6 @@ runs share it.
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import shutil
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from selfplay.algos.ancora.distill import HarvestFile, deduplicated, harvest
 from selfplay.algos.ancora.position import Stage
 from selfplay.algos.ancora.stepper import AncoraStepper
-from selfplay.algos.supervised import NOTE, Supervised, annotate, cache_path, encode, store
+from selfplay.algos.supervised import Supervised, annotate, cache_path, encode, read_note, store
 from selfplay.backbones.cache import content_hash
 from selfplay.objectives.intervals import fell
 
@@ -196,11 +195,11 @@ class WarmUp:
     # ---------------------------------------------------------------- cache
 
     def _take(self, path: Path) -> bool:
-        """Load a cached state; False if there is none."""
+        """Load a cached state; False if there is none. Raises ValueError for one whose files are not what we write."""
         if not path.is_dir():
             return False
         self.session.load(path)
-        note = json.loads((path / NOTE).read_text(encoding="utf-8"))
+        note = read_note(path)
         self.place.rounds = note["rounds"] if note.get("measured", self._measure()) == self._measure() else []
         self.run.progress.note(f"warm-up: taken from {path}")
         return True

@@ -290,6 +290,7 @@ class BenchEvolverRun(TrainingRun):
         if self.engine_runs:
             self.session.save(self._weights(place.round))
         self._enter(Stage.SEARCH)
+        self.runtime.iteration_done()
 
     # ---------------------------------------------------------------- parts
 

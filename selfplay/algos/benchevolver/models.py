@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -100,7 +101,11 @@ class EndpointConfig:
     price_out: float = 0.0
 
     def check(self) -> None:
-        """Raise ValueError("key: reason") on a value that cannot work."""
+        """Raise ValueError("key: reason") on a value that cannot work; what may be a secret is not repeated."""
+        if "@" in self.base_url:
+            raise ValueError("base_url: no name and password in it, please; the key is in the variable of key_variable")
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", self.key_variable):
+            raise ValueError("key_variable: it is the name of an environment variable, not the key itself")
         if not self.base_url.startswith(("http://", "https://")):
             raise ValueError(f"base_url: {self.base_url!r} is not allowed; it starts with http:// or https://")
         if not self.model:
@@ -117,7 +122,8 @@ class Endpoint:
         from openai import AsyncOpenAI
 
         self.config, self.name = config, config.model
-        key = os.environ.get(config.key_variable) or "none"  # local servers want none, the client wants something
+        self._key = os.environ.get(config.key_variable, "").strip()
+        key = self._key or "none"  # local servers want none, the client wants something
         self._client = AsyncOpenAI(base_url=config.base_url, api_key=key, timeout=config.timeout_s, max_retries=0)
 
     async def complete(self, call: Call) -> Reply:
@@ -165,12 +171,16 @@ class Endpoint:
         if isinstance(error, openai.APIStatusError):
             status = error.status_code
             if status < 500 and status not in RETRIED:
-                said = " ".join(str(error.message).split())[:160]
+                said = self._shown(" ".join(str(error.message).split()))[:160]
                 refused = EndpointRefused(f"{self.config.base_url} refuses {self.name!r}: {status}: {said}")
                 refused.status = status
-                raise refused from error
+                raise refused from None  # its traceback would show what the server said, the key included
             return f"status {status}"
-        return f"{type(error).__name__}: {str(error)[:120]}"
+        return f"{type(error).__name__}: {self._shown(str(error))[:120]}"
+
+    def _shown(self, text: str) -> str:
+        """`text` for people and logs: some servers repeat the key that they refuse."""
+        return text.replace(self._key, "<the key>") if self._key else text
 
     def _wait_s(self, attempt: int, call: Call) -> float:
         jitter = random.Random(f"{call.key}{attempt}").uniform(0.5, 1.5)  # so that refused calls do not return as one
@@ -214,9 +224,13 @@ class CallLog:
     """Every call with its reply, by content."""
 
     def __init__(self, path: Path) -> None:
+        """Raises ValueError, naming the file, for one that holds anything but calls."""
         self._log = AppendLog(path)
-        self._replies = {record["id"]: Reply(**record["reply"]) for record in self._log.records}
-        self.spent = [(record["model"], Reply(**record["reply"])) for record in self._log.records]
+        try:
+            self._replies = {record["id"]: Reply(**record["reply"]) for record in self._log.records}
+            self.spent = [(record["model"], Reply(**record["reply"])) for record in self._log.records]
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path}: a record is no call with its reply: {error}") from error
         self._log.records = []
 
     def get(self, identity: str) -> Reply | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -61,6 +62,7 @@ def _environment_of_verl() -> dict[str, str]:
 
 
 RAY_ATTEMPTS = 3
+JOIN_PAUSE_S = 5.0
 RAY_TOO_SLOW = "timed out during startup"  # Ray 2.60 gives its own processes 30 s, whatever else the machine does
 
 
@@ -83,9 +85,11 @@ def start_ray(cluster: ClusterConfig, environment: Mapping[str, str]) -> str:
             return str(context.address_info.get("session_dir", ""))
         except Exception as error:
             ray.shutdown()
-            if RAY_TOO_SLOW not in str(error) or attempt == RAY_ATTEMPTS - 1:
+            joins = bool(cluster.ray_address)  # a head that was started a moment ago may not be complete
+            if not (joins or RAY_TOO_SLOW in str(error)) or attempt == RAY_ATTEMPTS - 1:
                 raise
-            log.warning("Ray was not up within its 30 s; once more")
+            log.warning("Ray is not up yet; once more")
+            time.sleep(JOIN_PAUSE_S if joins else 0.0)
     raise AssertionError("the last attempt returns or raises")
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import json
 import logging
+import signal
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,8 +65,21 @@ def _environment_of_verl() -> dict[str, str]:
 
 
 RAY_ATTEMPTS = 3
+NOT_FOR_WORKERS = {"VLLM_API_KEY": ""}  # vLLM hands its variables on in settings that Ray writes into its log
 JOIN_PAUSE_S = 5.0
 RAY_TOO_SLOW = "timed out during startup"  # Ray 2.60 gives its own processes 30 s, whatever else the machine does
+
+
+@contextmanager
+def own_handlers() -> Iterator[None]:
+    """Ray takes SIGTERM for itself when it starts, and aborts the process on it: give it back."""
+    main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)} if main else {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def start_ray(cluster: ClusterConfig, environment: Mapping[str, str]) -> str:
@@ -71,7 +87,7 @@ def start_ray(cluster: ClusterConfig, environment: Mapping[str, str]) -> str:
     import ray
 
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
-    options["runtime_env"] = {"env_vars": dict(environment)}
+    options["runtime_env"] = {"env_vars": dict(environment) | NOT_FOR_WORKERS}
     if cluster.ray_address:
         options["address"] = cluster.ray_address
     else:
@@ -81,7 +97,8 @@ def start_ray(cluster: ClusterConfig, environment: Mapping[str, str]) -> str:
             options |= {"num_gpus": cluster.world_size + 1, "num_cpus": 32}  # logical: verl places by them
     for attempt in range(RAY_ATTEMPTS):
         try:
-            context = ray.init(**options)
+            with own_handlers():
+                context = ray.init(**options)
             return str(context.address_info.get("session_dir", ""))
         except Exception as error:
             ray.shutdown()

@@ -91,7 +91,7 @@ def test_a_preempted_job_continues_and_nothing_is_lost(
 def test_before_the_time_limit_a_job_saves_and_queues_again(
     slurm: Slurm, tmp_path: Path, cache: Path, whole: list[dict[str, Any]]
 ) -> None:
-    job = submit(slurm, tmp_path, "--time=4", "--signal=B:USR1@150", SELFPLAY_CACHE_DIR=str(cache))
+    job = submit(slurm, tmp_path, "--time=30", SELFPLAY_CACHE_DIR=str(cache))
     slurm.wait(lambda: slurm.state(job) == "RUNNING" and steps_of(tmp_path) >= 1, 300)
     slurm.command("scancel", "--batch", "--signal=USR1", job)  # what SLURM sends when the time comes
     slurm.start_again(job, 200)
